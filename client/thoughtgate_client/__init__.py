@@ -1,0 +1,1 @@
+"""A small async client for a gateway, over MCP."""

@@ -1,0 +1,1 @@
+"""thoughtgate: a gateway between clients and tool servers, which can also think."""

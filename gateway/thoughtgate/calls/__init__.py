@@ -1,0 +1,1 @@
+"""The one path of one call: an ordered list of stages."""

@@ -1,0 +1,1 @@
+"""Core values: nouns, errors and the small Protocols. Standard library only; never does I/O."""

@@ -1,0 +1,36 @@
+"""One row of the audit log: who decided what about which call.
+
+Never holds an argument value: arguments and results appear as digests only.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """One decision.
+
+    `at_ns` is `time.time_ns()`, information only: order is the chain's. `action` is a name such as
+    `tool.call`; `outcome` is `ok`, `tool_error`, `cancelled` or an error code; `effect` the tool's
+    effect class; the digests are `sha256:…` or empty; ids are hex or empty.
+    """
+
+    at_ns: int
+    action: str
+    principal: str
+    domain: str
+    server: str
+    tool: str
+    outcome: str
+    reason: str = ""
+    tool_digest: str = ""
+    effect: str = ""
+    arguments_digest: str = ""
+    result_digest: str = ""
+    policy: str = ""
+    call_id: str = ""
+    run_id: str = ""
+    trace_id: str = ""
+    session_id: str = ""
+    duration_us: int = 0
+    notes: tuple[str, ...] = ()

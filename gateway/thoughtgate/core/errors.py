@@ -1,0 +1,219 @@
+"""The error tree: one class per decision that a caller can take.
+
+Never carries a secret or an argument value; `data` is JSON and may reach a client.
+
+    GateError
+    ├── CallerError                who called was wrong; the same request fails again
+    │   ├── Malformed              not a well-formed request
+    │   ├── UnknownTarget          no such tool here (hidden and missing look the same)
+    │   ├── InvalidArguments       the arguments break the input schema; carries problems
+    │   ├── Refused                policy or identity says no
+    │   └── Overloaded             a limit of ours is reached; later may work
+    ├── UpstreamError              the tool server was wrong
+    │   ├── UpstreamReplied        it answered with a JSON-RPC error, relayed as it is
+    │   ├── UpstreamUnreachable    the request provably never left; safe to send again
+    │   ├── UpstreamLost           it broke off after sending: outcome unknown
+    │   ├── UpstreamTimeout        no answer within the deadline: outcome unknown
+    │   ├── UpstreamGarbled        it spoke, but not the protocol
+    │   └── InvalidResult          its result breaks its own output schema; carries problems
+    ├── SchemaRejected             a schema that may not be registered
+    ├── StoreError                 the registry's database
+    │   ├── StoreLocked            somebody else holds it
+    │   ├── StoreFull              no space is left
+    │   ├── StoreOlder             written by an older version; an upgrade is needed
+    │   ├── StoreNewer             written by a newer version
+    │   └── StoreCorrupt           not a readable database
+    ├── ConfigError                settings, a plan or a command line that cannot be used
+    ├── ModelError                 a model client failed
+    └── OutOfOrder                 an event that cannot happen in this state: our own bug
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from thoughtgate.core.json import JsonObject, JsonValue
+from thoughtgate.core.problems import Problem
+
+
+class GateError(Exception):
+    """Everything that the gateway raises on purpose.
+
+    `code` is a stable snake_case name that clients and audit rows see; `message` says what, which
+    and what to do; `data` is JSON for machines.
+    """
+
+    code: ClassVar[str] = "gate_error"
+
+    def __init__(self, *, message: str, data: JsonObject | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.data: JsonObject = {} if data is None else data
+
+
+class CallerError(GateError):
+    """Who called was wrong: the same request fails again."""
+
+    code = "caller_error"
+
+
+class Malformed(CallerError):
+    """Not a well-formed request."""
+
+    code = "malformed"
+
+
+class UnknownTarget(CallerError):
+    """No such tool in this domain; hidden and missing look the same."""
+
+    code = "unknown_tool"
+
+    def __init__(self, *, name: str) -> None:
+        super().__init__(message=f"unknown tool: {name[:120]}")
+
+
+class InvalidArguments(CallerError):
+    """The arguments break the tool's input schema."""
+
+    code = "invalid_arguments"
+
+    def __init__(self, *, message: str, problems: Sequence[Problem], data: JsonObject) -> None:
+        super().__init__(message=message, data=data)
+        self.problems = tuple(problems)
+
+
+class Refused(CallerError):
+    """Policy or identity says no."""
+
+    code = "refused"
+
+
+class Overloaded(CallerError):
+    """A limit of ours is reached; the same request may work later."""
+
+    code = "overloaded"
+
+
+class UpstreamError(GateError):
+    """The tool server was wrong."""
+
+    code = "upstream_error"
+
+
+class UpstreamReplied(UpstreamError):
+    """The tool server answered with a JSON-RPC error; `rpc_*` hold it as it came."""
+
+    code = "upstream_replied"
+
+    def __init__(self, *, rpc_code: int, rpc_message: str, rpc_data: JsonValue = None) -> None:
+        super().__init__(message=rpc_message, data={"upstreamCode": rpc_code})
+        self.rpc_code = rpc_code
+        self.rpc_message = rpc_message
+        self.rpc_data = rpc_data
+
+
+class UpstreamUnreachable(UpstreamError):
+    """The request provably never left this process; sending it again is safe."""
+
+    code = "upstream_unreachable"
+
+
+class UpstreamLost(UpstreamError):
+    """The connection broke after the request may have been sent: the outcome is unknown."""
+
+    code = "upstream_lost"
+
+
+class UpstreamTimeout(UpstreamError):
+    """No answer within the deadline: the outcome is unknown."""
+
+    code = "upstream_timeout"
+
+
+class UpstreamGarbled(UpstreamError):
+    """The tool server spoke, but not the protocol, or beyond a limit."""
+
+    code = "upstream_garbled"
+
+
+class InvalidResult(UpstreamError):
+    """The tool returned data that breaks its own output schema."""
+
+    code = "invalid_result"
+
+    def __init__(self, *, message: str, problems: Sequence[Problem], data: JsonObject) -> None:
+        super().__init__(message=message, data=data)
+        self.problems = tuple(problems)
+
+
+class SchemaRejected(GateError):
+    """A schema that may not be registered; `rule` names the rule that it breaks."""
+
+    code = "schema_rejected"
+
+    def __init__(self, *, rule: str, message: str, pointer: str = "") -> None:
+        super().__init__(message=message, data={"rule": rule, "pointer": pointer})
+        self.rule = rule
+        self.pointer = pointer
+
+
+class StoreError(GateError):
+    """The registry's database cannot be used."""
+
+    code = "store_error"
+
+
+class StoreLocked(StoreError):
+    """Another process holds the database."""
+
+    code = "store_locked"
+
+
+class StoreFull(StoreError):
+    """No space is left for the database."""
+
+    code = "store_full"
+
+
+class StoreOlder(StoreError):
+    """The database was written by an older version."""
+
+    code = "store_older"
+
+
+class StoreNewer(StoreError):
+    """The database was written by a newer version."""
+
+    code = "store_newer"
+
+
+class StoreCorrupt(StoreError):
+    """The file is not a readable database."""
+
+    code = "store_corrupt"
+
+
+class ConfigError(GateError):
+    """Settings, a plan or a command line that cannot be used."""
+
+    code = "config_error"
+
+
+class ModelError(GateError):
+    """A model client failed; `retriable` says whether asking again may help."""
+
+    code = "model_error"
+
+    def __init__(
+        self, *, message: str, retriable: bool = False, data: JsonObject | None = None
+    ) -> None:
+        super().__init__(message=message, data=data)
+        self.retriable = retriable
+
+
+class OutOfOrder(GateError):
+    """An event that cannot happen in this state: a bug of ours, never ignored."""
+
+    code = "out_of_order"
+
+    def __init__(self, *, state: str, event: str) -> None:
+        super().__init__(message=f"{event} cannot happen in state {state}")

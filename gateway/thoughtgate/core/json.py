@@ -1,0 +1,32 @@
+"""JSON as Python values: what a strict parser returns, and its canonical bytes.
+
+Never mutated: whoever wants a change builds a new value. Parsing lives in `thoughtgate.wire`.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+JsonValue: TypeAlias = Any
+"""None, bool, int (exact, of any size), finite float, str without lone surrogates, list or dict."""
+
+JsonObject: TypeAlias = Mapping[str, Any]
+"""A JSON object; the one dict that crosses layers, read-only by agreement."""
+
+_CANONICAL = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+)
+
+
+def canonical(value: JsonValue) -> bytes:
+    """Return the canonical JSON of `value`: keys sorted by code point, no white space, UTF-8.
+
+    Close to RFC 8785, but keys sort by code point and integers stay exact.
+    """
+    return _CANONICAL.encode(value).encode()
+
+
+def digest(value: JsonValue) -> str:
+    """Return `sha256:` and the hex digest of the canonical JSON of `value`."""
+    return "sha256:" + hashlib.sha256(canonical(value)).hexdigest()

@@ -1,0 +1,80 @@
+"""The Protocols that rooms meet through: at most four methods each, two implementations or none.
+
+Never an implementation. What each promises is held by a contract suite under tests/contract.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from thoughtgate.core.audit import AuditRow
+from thoughtgate.core.calls import Call, Notice, Result
+from thoughtgate.core.models import ModelRequest, ModelResponse
+from thoughtgate.core.traces import SpanRecord
+
+Next = Callable[[Call], Awaitable[Result]]
+"""The rest of the path below a stage."""
+
+Stage = Callable[[Call, Next], Awaitable[Result]]
+"""One stage of the path: may look, change the call, refuse, or change the result."""
+
+
+class Sender(Protocol):
+    """Carries a resolved, checked call to its tool server. The innermost end of the path."""
+
+    async def send(self, call: Call) -> Result:
+        """Send once and return the server's result.
+
+        Cancellation of the awaiting task reaches the server at once.
+
+        Raises:
+            UpstreamError: What went wrong, and whether the outcome is known.
+        """
+        ...
+
+
+class Listener(Protocol):
+    """Takes the notifications of one call, in order, while it runs."""
+
+    async def notify(self, notice: Notice) -> None:
+        """Deliver one notification; returns when the client's side has room again."""
+        ...
+
+
+class Recorder(Protocol):
+    """Takes finished spans. Never waits and never raises: a full queue drops and counts."""
+
+    def record(self, span: SpanRecord) -> None:
+        """Take one finished span."""
+        ...
+
+
+class AuditLog(Protocol):
+    """Takes one row per decision."""
+
+    def append(self, row: AuditRow) -> None:
+        """Queue one row; it is durable soon.
+
+        Raises:
+            StoreError: The log cannot take rows (only when audit is required).
+        """
+        ...
+
+    async def flush(self) -> None:
+        """Wait until every row appended so far is durable.
+
+        Raises:
+            StoreError: The rows could not be written.
+        """
+        ...
+
+
+class ModelClient(Protocol):
+    """Asks a language model."""
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """Return one complete reply.
+
+        Raises:
+            ModelError: The model could not be asked, or its reply could not be read.
+        """
+        ...

@@ -1,0 +1,122 @@
+"""Tool servers as the registry knows them, and what discovery found there.
+
+Never opens a connection; secrets in `env` and `headers` are already decrypted values.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from thoughtgate.core.json import JsonObject
+
+_EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+class NullPolicy(StrEnum):
+    """What to do with a null for an optional property whose schema refuses null."""
+
+    DROP = "drop"
+    REJECT = "reject"
+    PASS = "pass"
+
+
+class ResultPolicy(StrEnum):
+    """What to do with a structured result that breaks the output schema."""
+
+    OFF = "off"
+    WARN = "warn"
+    STRICT = "strict"
+
+
+class Era(StrEnum):
+    """Which of the two protocol eras a peer speaks."""
+
+    HANDSHAKE = "handshake"
+    STATELESS = "stateless"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StdioTransport:
+    """A child process that speaks MCP over its standard input and output."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    cwd: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpTransport:
+    """A streamable HTTP endpoint; `headers` are sent with every request."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalTransport:
+    """Tools that live in this process."""
+
+
+Transport = StdioTransport | HttpTransport | LocalTransport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """One registered tool server.
+
+    `name` matches `[a-z0-9][a-z0-9-]{0,39}`. Timeouts are seconds: `start_timeout` bounds connect
+    and discovery, `call_timeout` one call (progress does not extend it). `eras` is what to try:
+    None means probe. `trusted` says that the tools' own annotations may be believed.
+    """
+
+    name: str
+    transport: Transport
+    enabled: bool = True
+    trusted: bool = False
+    tags: frozenset[str] = frozenset()
+    era: Era | None = None
+    results: ResultPolicy = ResultPolicy.WARN
+    nulls: NullPolicy = NullPolicy.DROP
+    start_timeout: float = 30.0
+    call_timeout: float = 120.0
+    source: str = "registry"
+
+
+class UpstreamState(StrEnum):
+    """Where an upstream stands."""
+
+    DISABLED = "disabled"
+    IDLE = "idle"
+    STARTING = "starting"
+    READY = "ready"
+    DEGRADED = "degraded"
+    NEEDS_AUTH = "needs_auth"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What one discovery of one server found: its tool objects, lossless and in its order.
+
+    `warnings` are sentences for an operator (page cap reached, repeated cursor, …).
+    """
+
+    server: str
+    tools: tuple[JsonObject, ...]
+    era: Era
+    version: str
+    server_info: JsonObject
+    instructions: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamStatus:
+    """An upstream's state for people: `reason` says why it is not ready, and what to do."""
+
+    server: str
+    state: UpstreamState
+    reason: str = ""
+    era: Era | None = None
+    version: str = ""

@@ -1,0 +1,1 @@
+"""Model clients: one adapter per file behind `core.ports.ModelClient`."""

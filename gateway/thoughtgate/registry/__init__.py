@@ -1,0 +1,1 @@
+"""The durable registry: servers, tools, domains, audit. Never deletes a database."""

@@ -1,0 +1,1 @@
+"""The runner drives an engine: it alone knows time."""

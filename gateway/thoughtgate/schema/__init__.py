@@ -1,0 +1,1 @@
+"""JSON Schema: compile once per digest, validate, explain, guard. Never fetches a reference."""

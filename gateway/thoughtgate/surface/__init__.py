@@ -1,0 +1,1 @@
+"""What clients see: each face decodes into core values and back."""

@@ -1,0 +1,1 @@
+"""Spans: tuples on the path, SDK spans in the exporter's thread."""

@@ -1,0 +1,1 @@
+"""Shipped fakes for tests of plug-ins and of the gateway itself."""

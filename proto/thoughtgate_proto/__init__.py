@@ -1,0 +1,1 @@
+"""Protocol buffers of the gateway and of native tool servers."""

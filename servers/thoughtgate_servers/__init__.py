@@ -1,0 +1,1 @@
+"""Tool servers that people can use on their own: logs, report, notify, files."""
