@@ -19,5 +19,5 @@ async def within(awaitable: Awaitable[T], seconds: float = GUARD) -> T:
 async def until(condition: Callable[[], object], seconds: float = GUARD) -> None:
     """Return as soon as `condition()` is true; fail after `seconds`."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - a foreign condition offers no event to wait for
             await asyncio.sleep(0.01)
