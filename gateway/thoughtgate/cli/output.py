@@ -1,0 +1,75 @@
+"""Terminal output: JSON or aligned text on stdout, progress and errors on stderr.
+
+Never lets a control character from a tool server reach the terminal.
+"""
+
+import json
+import os
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_KEPT = {"\n", "\t"}
+
+
+def json_flag(command: F) -> F:
+    """Add `--json` to a command as its argument `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(command)
+
+
+def show(value: object, lines: Iterable[str], *, as_json: bool) -> None:
+    """Print `value` as JSON, or `lines` (already clean) as text."""
+    if as_json:
+        click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+        return
+    for line in lines:
+        click.echo(line)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
+    """Yield aligned lines; wide East Asian characters count twice."""
+    grid = [tuple(head), *(tuple(clean(cell) for cell in row) for row in rows)]
+    widths = [max(_width(row[at]) for row in grid) for at in range(len(head))]
+    for at, row in enumerate(grid):
+        cells = [c + " " * (w - _width(c)) for c, w in zip(row, widths, strict=True)]
+        line = "  ".join(cells).rstrip()
+        yield strong(line) if at == 0 else line
+
+
+def note(text: str) -> None:
+    """Say something about progress, on stderr."""
+    click.echo(clean(text), err=True)
+
+
+def strong(text: str) -> str:
+    """Return `text` in bold where the terminal shows colours."""
+    return click.style(text, bold=True) if colours() else text
+
+
+def colours() -> bool:
+    """Say whether stdout takes colours: a terminal, and NO_COLOR is not set."""
+    return not os.environ.get("NO_COLOR") and sys.stdout.isatty()
+
+
+def clean(text: str) -> str:
+    """Return `text` with control, format and direction characters made visible."""
+    return "".join(c if _harmless(c) else f"\\u{ord(c):04x}" for c in text)
+
+
+def _harmless(char: str) -> bool:
+    return char in _KEPT or unicodedata.category(char) not in {"Cc", "Cf", "Cs"}
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    return str(value)

@@ -1,0 +1,112 @@
+"""The command `thoughtgate`: its groups, its global options and the door for errors.
+
+Never does the work of a command; each noun has a file of its own.
+"""
+
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import click
+
+from thoughtgate.cli.audit import audit
+from thoughtgate.cli.config import config
+from thoughtgate.cli.domain import domain
+from thoughtgate.cli.exits import Exit, code_of
+from thoughtgate.cli.explain import explain
+from thoughtgate.cli.output import json_flag, note, show
+from thoughtgate.cli.registry import registry
+from thoughtgate.cli.run import run
+from thoughtgate.cli.schema import schema
+from thoughtgate.cli.serve import serve
+from thoughtgate.cli.server import server
+from thoughtgate.cli.tool import tool
+from thoughtgate.core.errors import GateError, InvalidArguments
+
+
+class _Door(click.Group):
+    """The one place where an error becomes a message and an exit code."""
+
+    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override] # click types the many keyword arguments that we pass on
+        try:
+            return super().main(args, **{**extra, "standalone_mode": False})
+        except click.exceptions.Exit as ended:
+            return _end(ended.exit_code)
+        except click.Abort:
+            note("interrupted")
+            return _end(Exit.INTERRUPTED)
+        except click.ClickException as error:
+            error.show()
+            return _end(Exit.USAGE)
+        except InvalidArguments as error:
+            note(error.message)
+            return _end(Exit.USAGE)
+        except GateError as error:
+            note(f"error: {error.message}")
+            return _end(code_of(error))
+        except BrokenPipeError:
+            return _end(Exit.OK)
+
+
+def _end(code: int) -> None:
+    sys.exit(int(code))
+
+
+@click.group(
+    cls=_Door,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 well, 1 the thing asked about failed, 2 usage or configuration, "
+    "3 a tool server failed, 4 the registry cannot be used, 5 refused.",
+)
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Configuration file (TOML); THOUGHTGATE_CONFIG names one too.",
+)
+@click.pass_context
+def cli(context: click.Context, file: Path | None) -> None:
+    """A gateway between IDE or chat clients and tool servers, which can also think."""
+    context.obj = file
+
+
+@cli.command()
+@json_flag
+def version(as_json: bool) -> None:
+    """Print the version."""
+    number = metadata.version("thoughtgate")
+    show({"version": number}, [f"thoughtgate {number}"], as_json=as_json)
+
+
+@cli.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell: eval "$(thoughtgate completion bash)"."""
+    kind = click.shell_completion.get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"no completion for {shell}")
+    click.echo(kind(cli, {}, "thoughtgate", "_THOUGHTGATE_COMPLETE").source())
+
+
+for _command in (
+    serve,
+    server,
+    tool,
+    domain,
+    run,
+    explain,
+    schema,
+    config,
+    audit,
+    registry,
+):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Run the command line."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    cli.main(prog_name="thoughtgate")

@@ -1,0 +1,1 @@
+"""Settings, read strictly from one file; only `app` and `cli` may look."""

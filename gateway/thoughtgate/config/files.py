@@ -1,0 +1,152 @@
+"""Configuration files: found, read, filled in and checked.
+
+Never opens anything but the one file it is given.
+"""
+
+import ipaddress
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from thoughtgate.config.settings import ServerSettings, Settings
+from thoughtgate.core.errors import ConfigError
+
+CONFIG_VARIABLE = "THOUGHTGATE_CONFIG"
+HOME_VARIABLE = "THOUGHTGATE_HOME"
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+class Loaded(msgspec.Struct, kw_only=True, frozen=True):
+    """Settings with the place they came from: the file (None: defaults) and the state folder."""
+
+    settings: Settings
+    file: Path | None
+    home: Path
+
+
+def load(file: Path | None, environ: Mapping[str, str]) -> Loaded:
+    """Read the configuration file, or the defaults when there is none.
+
+    `file` wins over `THOUGHTGATE_CONFIG`, which wins over `thoughtgate.toml` in the user's
+    configuration folder. `THOUGHTGATE_HOME` moves the state folder.
+
+    Raises:
+        ConfigError: The file cannot be read or says something that is not allowed.
+    """
+    chosen = file or _default_file(environ)
+    home = Path(environ.get(HOME_VARIABLE) or platformdirs.user_data_path("thoughtgate"))
+    if chosen is None:
+        return Loaded(settings=Settings(), file=None, home=home)
+    return Loaded(settings=parse(_read(chosen), str(chosen), environ), file=chosen, home=home)
+
+
+def parse(text: str, where: str, environ: Mapping[str, str]) -> Settings:
+    """Return the settings in a TOML text; `where` names it in errors.
+
+    Raises:
+        ConfigError: Not TOML, an unknown or ill-typed key, an unset variable, or entries that
+            contradict each other.
+    """
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(message=f"{where}: not valid TOML: {error}") from None
+    try:
+        settings = msgspec.convert(raw, Settings)
+    except msgspec.ValidationError as error:
+        raise ConfigError(message=f"{where}: {error}") from None
+    filled = _Filler(environ, where)
+    servers = {name: _filled_server(name, s, filled) for name, s in settings.servers.items()}
+    models = {
+        name: msgspec.structs.replace(m, api_key=filled(m.api_key, f"models.{name}.api_key"))
+        for name, m in settings.models.items()
+    }
+    settings = msgspec.structs.replace(settings, servers=servers, models=models)
+    _agree(settings, where)
+    return settings
+
+
+def _default_file(environ: Mapping[str, str]) -> Path | None:
+    named = environ.get(CONFIG_VARIABLE)
+    if named:
+        return Path(named)
+    usual = platformdirs.user_config_path("thoughtgate") / "thoughtgate.toml"
+    return usual if usual.is_file() else None
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(message=f"{file}: no such configuration file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(message=f"{file}: cannot be read: {error}") from None
+
+
+class _Filler:
+    """Fills `${NAME}`, `${env:NAME}` and `${NAME:-default}` in values."""
+
+    def __init__(self, environ: Mapping[str, str], where: str) -> None:
+        self._environ = environ
+        self._where = where
+
+    def __call__(self, value: str, key: str) -> str:
+        def found(match: re.Match[str]) -> str:
+            name, default = match[1], match[2]
+            if name in self._environ:
+                return self._environ[name]
+            if default is not None:
+                return default
+            raise ConfigError(
+                message=f"{self._where}: {key}: the variable {name} is not set; "
+                f"set it, or write ${{{name}:-default}}"
+            )
+
+        return _VARIABLE.sub(found, value)
+
+
+def _filled_server(
+    name: str, given: ServerSettings, filled: Callable[[str, str], str]
+) -> ServerSettings:
+    at = f"servers.{name}"
+    return msgspec.structs.replace(
+        given,
+        command=tuple(filled(part, f"{at}.command") for part in given.command),
+        env={k: filled(v, f"{at}.env.{k}") for k, v in given.env.items()},
+        url=filled(given.url, f"{at}.url"),
+        headers={k: filled(v, f"{at}.headers.{k}") for k, v in given.headers.items()},
+    )
+
+
+def _agree(settings: Settings, where: str) -> None:
+    if not _is_loopback(settings.gateway.host):
+        raise ConfigError(
+            message=f"{where}: gateway.host: {settings.gateway.host} is not a loopback address; "
+            "a gateway without authentication listens on 127.0.0.1 or ::1 only"
+        )
+    for name, server in settings.servers.items():
+        if bool(server.command) == bool(server.url):
+            raise ConfigError(
+                message=f"{where}: servers.{name}: give either command or url, not both or none"
+            )
+        if server.url and not server.url.startswith(("http://", "https://")):
+            raise ConfigError(
+                message=f"{where}: servers.{name}.url: must begin with http:// or https://"
+            )
+    if settings.default_model and settings.default_model not in settings.models:
+        raise ConfigError(
+            message=f"{where}: default_model: no model is named {settings.default_model}"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

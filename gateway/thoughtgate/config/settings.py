@@ -1,0 +1,198 @@
+"""Settings: every table and key that a configuration file may have.
+
+Never reads a file or the environment; the descriptions here are the reference that users read.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+Seconds = Annotated[float, Meta(gt=0, le=86400)]
+
+
+class GatewaySettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Where the gateway listens and what it keeps."""
+
+    host: Annotated[str, Meta(description="Address to listen on; only loopback is accepted.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, Meta(ge=0, le=65535, description="Port; 0 takes a free one.")] = 8765
+    allowed_hosts: Annotated[
+        tuple[str, ...], Meta(description="Host header values accepted besides loopback's own.")
+    ] = ()
+    allowed_origins: Annotated[
+        tuple[str, ...], Meta(description="Origins accepted besides loopback's own.")
+    ] = ()
+    audit: Annotated[
+        Literal["best-effort", "required"],
+        Meta(description="`required` refuses calls that cannot be audited."),
+    ] = "best-effort"
+    key: Annotated[
+        Literal["file", "keyring"],
+        Meta(description="Where the key of server secrets lives: a 0600 file or the OS keyring."),
+    ] = "file"
+    capture: Annotated[
+        bool, Meta(description="Record arguments, results and prompts in traces.")
+    ] = False
+    list_wait: Annotated[
+        Seconds,
+        Meta(description="Seconds after start in which a list waits for servers never seen."),
+    ] = 2.0
+
+
+class LimitSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Bounds; every one refuses clearly when reached."""
+
+    request_bytes: Annotated[
+        int, Meta(ge=1024, le=2**30, description="Largest request body in bytes.")
+    ] = 4 * 2**20
+    result_bytes: Annotated[
+        int, Meta(ge=1024, le=2**31, description="Largest message from a tool server in bytes.")
+    ] = 32 * 2**20
+    concurrent_calls: Annotated[
+        int, Meta(ge=1, le=100_000, description="Calls in flight in the whole gateway.")
+    ] = 512
+    queued_calls: Annotated[
+        int, Meta(ge=0, le=100_000, description="Calls that may wait for a place.")
+    ] = 1024
+    sessions: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="Sessions of the handshake era held at once.")
+    ] = 10_000
+    session_idle: Annotated[
+        Seconds, Meta(description="Seconds after which an unused session ends.")
+    ] = 1800.0
+    page_size: Annotated[int, Meta(ge=1, le=10_000, description="Tools on one page of a list.")] = (
+        100
+    )
+    call_depth: Annotated[
+        int, Meta(ge=1, le=16, description="How deep calls may stand in one another.")
+    ] = 4
+
+
+class ToolSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """What the operator knows better about one tool of a server."""
+
+    effect: Annotated[
+        Literal["read", "idempotent", "write"] | None,
+        Meta(description="Effect class; unknown is a write."),
+    ] = None
+
+
+class ServerSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """One tool server: `command` for a child process, or `url` for an HTTP endpoint."""
+
+    command: Annotated[
+        tuple[str, ...], Meta(description="Program and arguments; no shell is used.")
+    ] = ()
+    env: Annotated[
+        dict[str, str], Meta(description="Environment of the child; `${NAME}` is filled in.")
+    ] = {}
+    cwd: Annotated[str | None, Meta(description="Working directory of the child.")] = None
+    url: Annotated[str, Meta(description="Streamable HTTP endpoint.")] = ""
+    headers: Annotated[
+        dict[str, str], Meta(description="Headers of every request; `${NAME}` is filled in.")
+    ] = {}
+    enabled: Annotated[bool, Meta(description="Whether the server is used at all.")] = True
+    trusted: Annotated[
+        bool, Meta(description="Believe the tools' own read-only and idempotent hints.")
+    ] = False
+    tags: Annotated[
+        tuple[str, ...], Meta(description="Words that domains may include by `tag:WORD`.")
+    ] = ()
+    era: Annotated[
+        Literal["handshake", "stateless"] | None,
+        Meta(description="Protocol era to speak; found out when not given."),
+    ] = None
+    results: Annotated[
+        Literal["off", "warn", "strict"],
+        Meta(description="What to do with results that break their own output schema."),
+    ] = "warn"
+    nulls: Annotated[
+        Literal["drop", "reject", "pass"],
+        Meta(description="What to do with null for an optional property that refuses it."),
+    ] = "drop"
+    start_timeout: Annotated[Seconds, Meta(description="Seconds for connecting and discovery.")] = (
+        30.0
+    )
+    call_timeout: Annotated[Seconds, Meta(description="Seconds for one call.")] = 120.0
+    tools: Annotated[
+        dict[str, ToolSettings], Meta(description="Settings by the server's own tool name.")
+    ] = {}
+
+
+class DressSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """How one tool looks in a domain."""
+
+    rename: Annotated[
+        str, Meta(pattern=r"^[A-Za-z0-9_-]{0,60}$", description="Name shown instead.")
+    ] = ""
+    description: Annotated[str | None, Meta(description="Text shown instead.")] = None
+    fixed: Annotated[
+        dict[str, Any], Meta(description="Arguments with fixed values, hidden from clients.")
+    ] = {}
+
+
+class DomainSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A named view of the tools, served at `/mcp/NAME`."""
+
+    include: Annotated[
+        tuple[str, ...],
+        Meta(description="Globs over `server/tool`, or `tag:WORD`; empty means all."),
+    ] = ()
+    exclude: Annotated[tuple[str, ...], Meta(description="What to leave out again.")] = ()
+    tools: Annotated[
+        dict[str, DressSettings], Meta(description="Looks of single tools by `server/tool`.")
+    ] = {}
+    instructions: Annotated[str, Meta(description="Text for the client's model.")] = ""
+    max_tools: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Budget of tools for selection.")
+    ] = 10
+    max_tokens: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Budget of tokens for selection.")
+    ] = None
+    prefixed: Annotated[
+        bool, Meta(description="Show `server__tool`; false shows the server's own names.")
+    ] = True
+    limits: Annotated[
+        Literal["mcp", "anthropic", "openai", "openai-strict", "gemini"],
+        Meta(description="Provider whose schema limits the shown schemas keep."),
+    ] = "mcp"
+    engine: Annotated[
+        Literal["", "react"], Meta(description="Reasoning engine offered as the tool `reason`.")
+    ] = ""
+
+
+class ModelSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A language model behind an OpenAI-compatible endpoint."""
+
+    url: Annotated[
+        str,
+        Meta(pattern=r"^https?://", description="Base URL, such as `http://127.0.0.1:8080/v1`."),
+    ]
+    model: Annotated[str, Meta(min_length=1, description="Name that the endpoint knows.")]
+    api_key: Annotated[str, Meta(description="Bearer key; `${NAME}` is filled in.")] = ""
+    timeout: Annotated[Seconds, Meta(description="Seconds for one reply.")] = 120.0
+    native_tools: Annotated[
+        bool, Meta(description="Send tools in the endpoint's own form, else as text.")
+    ] = True
+
+
+class Settings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Everything that a configuration file may say."""
+
+    gateway: GatewaySettings = GatewaySettings()
+    limits: LimitSettings = LimitSettings()
+    servers: dict[Name, ServerSettings] = {}
+    domains: dict[Name, DomainSettings] = {}
+    models: dict[Name, ModelSettings] = {}
+    default_model: Annotated[
+        str, Meta(description="Model of runs that name none; the only one by default.")
+    ] = ""
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a configuration file."""
+    schema = msgspec.json.schema(Settings)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

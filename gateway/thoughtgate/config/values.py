@@ -1,0 +1,78 @@
+"""Core values from settings: servers, effects and domains marked as coming from a file.
+
+Never looks anything up; what a setting means is decided here, once.
+"""
+
+import os
+from collections.abc import Mapping
+
+from thoughtgate.config.settings import ServerSettings, Settings
+from thoughtgate.core.domains import Domain, ToolDress
+from thoughtgate.core.servers import (
+    Era,
+    HttpTransport,
+    NullPolicy,
+    ResultPolicy,
+    Server,
+    StdioTransport,
+    Transport,
+)
+from thoughtgate.core.tools import Effect
+
+
+def servers_of(settings: Settings) -> tuple[Server, ...]:
+    """Return the configured servers as core values, marked as coming from the configuration."""
+    return tuple(_server(name, given) for name, given in settings.servers.items())
+
+
+def effects_of(settings: Settings) -> Mapping[str, Mapping[str, Effect]]:
+    """Return the operator's effect classes, by server and the server's own tool name."""
+    return {
+        name: {tool: Effect(t.effect) for tool, t in given.tools.items() if t.effect}
+        for name, given in settings.servers.items()
+    }
+
+
+def domains_of(settings: Settings) -> tuple[Domain, ...]:
+    """Return the configured domains as core values, marked as coming from the configuration."""
+    return tuple(
+        Domain(
+            name=name,
+            include=given.include,
+            exclude=given.exclude,
+            dress={
+                key: ToolDress(rename=d.rename, description=d.description, fixed=d.fixed)
+                for key, d in given.tools.items()
+            },
+            instructions=given.instructions,
+            max_tools=given.max_tools,
+            max_tokens=given.max_tokens,
+            prefixed=given.prefixed,
+            limits=given.limits,
+            engine=given.engine,
+            source="config",
+        )
+        for name, given in settings.domains.items()
+    )
+
+
+def _server(name: str, given: ServerSettings) -> Server:
+    transport: Transport
+    if given.command:
+        argv = (os.path.expanduser(given.command[0]), *given.command[1:])
+        transport = StdioTransport(argv=argv, env=given.env, cwd=given.cwd)
+    else:
+        transport = HttpTransport(url=given.url, headers=given.headers)
+    return Server(
+        name=name,
+        transport=transport,
+        enabled=given.enabled,
+        trusted=given.trusted,
+        tags=frozenset(given.tags),
+        era=Era(given.era) if given.era else None,
+        results=ResultPolicy(given.results),
+        nulls=NullPolicy(given.nulls),
+        start_timeout=given.start_timeout,
+        call_timeout=given.call_timeout,
+        source="config",
+    )
