@@ -1,0 +1,103 @@
+"""The configuration file: what is taken, what is refused, and how it is said."""
+
+from pathlib import Path
+
+import pytest
+
+from thoughtgate.config.files import load, parse
+from thoughtgate.config.settings import json_schema
+from thoughtgate.config.values import domains_of, effects_of, servers_of
+from thoughtgate.core.errors import ConfigError
+from thoughtgate.core.servers import HttpTransport, StdioTransport
+from thoughtgate.core.tools import Effect
+
+
+def refusal(text: str, **environ: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse(text, "gate.toml", environ)
+    return caught.value.message
+
+
+def test_servers_and_domains_become_core_values() -> None:
+    settings = parse(
+        """
+        [servers.logs]
+        command = ["thoughtgate-logs", "--root", "/var/log"]
+        tags = ["ops"]
+        [servers.logs.tools.read_log]
+        effect = "read"
+        [servers.web]
+        url = "https://tools.example/mcp"
+        headers = { Authorization = "Bearer ${TOKEN}" }
+        [domains.ops]
+        include = ["tag:ops"]
+        [domains.ops.tools."logs/read_log"]
+        rename = "read"
+        fixed = { max_lines = 10 }
+        """,
+        "gate.toml",
+        {"TOKEN": "secret"},
+    )
+    logs, web = servers_of(settings)
+    assert isinstance(logs.transport, StdioTransport)
+    assert logs.transport.argv == ("thoughtgate-logs", "--root", "/var/log")
+    assert logs.source == "config"
+    assert isinstance(web.transport, HttpTransport)
+    assert web.transport.headers == {"Authorization": "Bearer secret"}
+    assert effects_of(settings)["logs"] == {"read_log": Effect.READ}
+    (ops,) = domains_of(settings)
+    assert ops.dress["logs/read_log"].rename == "read"
+    assert ops.dress["logs/read_log"].fixed == {"max_lines": 10}
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[gateway]\nprot = 1", "prot"),
+        ("[gateway]\nport = 70000", "gateway.port"),
+        ("[servers.x]\nurl = 'http://h/'\ncommand = ['c']", "servers.x"),
+        ("[servers.x]", "servers.x"),
+        ("[servers.x]\nurl = 'ftp://h'", "servers.x.url"),
+        ("[servers.'A b']\nurl = 'http://h/'", "servers"),
+        ("[gateway]\nhost = '0.0.0.0'", "gateway.host"),
+        ("default_model = 'm'", "default_model"),
+        ("[gateway", "not valid TOML"),
+    ],
+)
+def test_a_wrong_entry_is_named(text: str, named: str) -> None:
+    message = refusal(text)
+    assert "gate.toml" in message
+    assert named in message
+
+
+def test_an_unset_variable_names_file_key_and_variable() -> None:
+    message = refusal("[servers.x]\ncommand = ['c']\nenv = { K = '${env:MISSING}' }")
+    assert "gate.toml: servers.x.env.K: the variable MISSING is not set" in message
+
+
+def test_a_default_stands_in_for_an_unset_variable() -> None:
+    settings = parse("[servers.x]\ncommand = ['${BIN:-cat}']", "gate.toml", {})
+    assert settings.servers["x"].command == ("cat",)
+
+
+def test_a_missing_file_is_an_error_but_no_file_is_the_defaults(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        load(tmp_path / "none.toml", {})
+    environ = {"THOUGHTGATE_HOME": str(tmp_path)}
+    loaded = load(None, environ)
+    assert loaded.home == tmp_path
+
+
+def test_the_environment_names_a_file_and_an_argument_wins(tmp_path: Path) -> None:
+    named, given = tmp_path / "a.toml", tmp_path / "b.toml"
+    named.write_text("[gateway]\nport = 1111", encoding="utf-8")
+    given.write_text("[gateway]\nport = 2222", encoding="utf-8")
+    environ = {"THOUGHTGATE_CONFIG": str(named)}
+    assert load(None, environ).settings.gateway.port == 1111
+    assert load(given, environ).settings.gateway.port == 2222
+
+
+def test_the_json_schema_describes_every_table() -> None:
+    text = str(json_schema())
+    for table in ("gateway", "limits", "servers", "domains", "models"):
+        assert f"'{table}'" in text
