@@ -1,0 +1,254 @@
+"""The catalogue: what all tool servers offer, merged at one revision.
+
+Never connects, never stores, and never lets one bad tool cost another its place.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from thoughtgate.core.errors import SchemaRejected
+from thoughtgate.core.json import JsonObject, JsonValue, digest
+from thoughtgate.core.servers import Listing, Server
+from thoughtgate.core.tools import Effect, Quarantined, Tool
+
+MAX_ADVERTISED = 60
+"""Characters of the longest advertised name; providers stop at 64, and clients add to it."""
+
+_HASH_DIGITS = 10
+_MAX_TOOL_NAME = 128
+_TOOL_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{_MAX_TOOL_NAME}}}")
+_FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
+_HASHED = re.compile(rf"-[0-9a-f]{{{_HASH_DIGITS}}}\Z")
+
+_ANY_OBJECT: JsonObject = {"type": "object"}
+
+_FIELD_TYPES: Mapping[str, type] = {
+    "title": str,
+    "description": str,
+    "annotations": dict,
+    "icons": list,
+    "execution": dict,
+    "_meta": dict,
+}
+"""Optional fields of a tool object. Strict clients refuse a whole list for one of another type."""
+
+_PHRASES: Mapping[type, str] = {str: "a string", dict: "an object", list: "an array"}
+
+Reject = Callable[[JsonObject], SchemaRejected | None]
+"""Says why a schema may not be registered, None when it may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What one server adds to the catalogue; `warnings` are sentences for an operator."""
+
+    server: str
+    tools: tuple[Tool, ...]
+    quarantined: tuple[Quarantined, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """All admitted tools, sorted by server and name.
+
+    `revision` is `sha256:…` over every definition and everything that an operator said about it,
+    so equal revisions list, check and allow the same; it does not depend on who arrived first.
+    `index` is keyed by `Tool.key`.
+    """
+
+    revision: str
+    tools: tuple[Tool, ...]
+    quarantined: tuple[Quarantined, ...]
+    warnings: tuple[str, ...]
+    index: Mapping[tuple[str, str], Tool]
+
+
+def safe_name(name: str, *, prefix: str = "") -> str:
+    """Return `prefix + name` in `[A-Za-z0-9_-]`, at most 60 characters.
+
+    A name that would lose something gets a hash of the whole as its end, and so does one that
+    looks as if it had such an end: so two names are never written alike.
+    """
+    plain = prefix + name
+    exact = len(plain) <= MAX_ADVERTISED and not _FOREIGN.search(plain)
+    return plain if exact and not _HASHED.search(plain) else _hashed(plain, (prefix, name))
+
+
+def advertised_name(server: str, tool: str) -> str:
+    """Return the name that clients see, `server__tool`: a pure function of the two.
+
+    The first `__` ends the server's name; a server's name that would blur that is hashed, so `a`
+    with `b__c` and `a__b` with `c` differ. Nobody takes the name apart again: calls are routed
+    by an exact table.
+    """
+    if "__" in server or server.endswith("_"):
+        return _hashed(f"{server}__{tool}", (server, tool))
+    return safe_name(tool, prefix=f"{server}__")
+
+
+def admit(
+    listing: Listing, *, server: Server, effects: Mapping[str, Effect], reject: Reject
+) -> Part:
+    """Take each tool of a listing on its own: admitted, or quarantined with a reason.
+
+    `effects` holds what the operator said of this server's tools, by their own names.
+    """
+    tools: list[Tool] = []
+    quarantined: list[Quarantined] = []
+    names: set[str] = set()
+    for position, definition in enumerate(listing.tools):
+        name = _name(definition)
+        fault = _fault(definition, name, names) or _schema_fault(definition, reject)
+        names.add(name)
+        if fault is None:
+            tools.append(_tool(definition, server, effects.get(name)))
+        else:
+            held = Quarantined(
+                server=server.name, name=name or f"#{position}", rule=fault[0], reason=fault[1]
+            )
+            quarantined.append(held)
+    return Part(
+        server=server.name,
+        tools=tuple(tools),
+        quarantined=tuple(quarantined),
+        warnings=(*listing.warnings, *_differ_only_in_case(tools)),
+    )
+
+
+def merge(parts: Iterable[Part]) -> Catalog:
+    """Return the catalogue of all parts. The order of the parts does not matter."""
+    ordered = sorted(parts, key=lambda part: part.server)
+    held = [tool for part in ordered for tool in part.quarantined]
+    index: dict[tuple[str, str], Tool] = {}
+    taken: set[str] = set()
+    for tool in sorted((tool for part in ordered for tool in part.tools), key=_key):
+        name = advertised_name(*tool.key)
+        if name in taken:  # the hash met twice: never a silent replacement
+            held.append(_taken(tool, name))
+            continue
+        taken.add(name)
+        index[tool.key] = tool
+    tools = tuple(index.values())
+    return Catalog(
+        revision=digest([_fingerprint(tool) for tool in tools]),
+        tools=tools,
+        quarantined=tuple(held),
+        warnings=tuple(warning for part in ordered for warning in part.warnings),
+        index=index,
+    )
+
+
+def _hashed(plain: str, identity: tuple[str, str]) -> str:
+    end = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:_HASH_DIGITS]
+    room = MAX_ADVERTISED - _HASH_DIGITS - 1
+    return f"{_FOREIGN.sub('_', plain)[:room]}-{end}"
+
+
+def _name(definition: JsonValue) -> str:
+    """Return the name for reports, cut; empty when there is none."""
+    name = definition.get("name") if isinstance(definition, Mapping) else None
+    return name[: _MAX_TOOL_NAME + 1] if isinstance(name, str) else ""
+
+
+def _fault(definition: JsonValue, name: str, names: set[str]) -> tuple[str, str] | None:
+    """Return the rule that a tool object breaks and the reason; schemas are looked at later."""
+    if not isinstance(definition, Mapping):
+        return "not_an_object", "a tool must be a JSON object"
+    if not _TOOL_NAME.fullmatch(name):
+        return "bad_name", "a tool's name must be 1 to 128 characters of A-Z a-z 0-9 _ . -"
+    if name in names:
+        return "duplicate_name", f"the server lists {name} more than once; the first one counts"
+    for field, kind in _FIELD_TYPES.items():
+        if definition.get(field) is not None and not isinstance(definition[field], kind):
+            return "bad_field", f"{field} of {name} must be {_PHRASES[kind]}"
+    return None
+
+
+def _schema_fault(definition: JsonObject, reject: Reject) -> tuple[str, str] | None:
+    given = definition.get("inputSchema", True)
+    if given is not True and not isinstance(given, Mapping):
+        return "bad_input_schema", "inputSchema must be a JSON object"
+    if given is not True and "object" not in _types(given):
+        return "bad_input_schema", 'the type of inputSchema must be "object"'
+    produced = definition.get("outputSchema")
+    if produced is not None and not isinstance(produced, Mapping | bool):
+        return "bad_output_schema", "outputSchema must be a JSON object"
+    for field, schema in (("inputSchema", given), ("outputSchema", produced)):
+        verdict = reject(schema) if isinstance(schema, Mapping) else None
+        if verdict is not None:
+            return verdict.rule, f"{field}{verdict.pointer}: {verdict.message}"
+    return None
+
+
+def _types(schema: JsonObject) -> JsonValue:
+    """Return the schema's types; whether they are types at all is for `reject` to say."""
+    kinds = schema.get("type", "object")
+    return kinds if isinstance(kinds, list) else [kinds]
+
+
+def _tool(definition: JsonObject, server: Server, said: Effect | None) -> Tool:
+    return Tool(
+        server=server.name,
+        name=definition["name"],
+        definition=definition,
+        digest=digest(definition),
+        input_schema=_input_schema(definition),
+        output_schema=definition.get("outputSchema"),
+        effect=said or _declared_effect(definition, server),
+        tags=server.tags,
+        results=server.results,
+        nulls=server.nulls,
+        call_timeout=server.call_timeout,
+    )
+
+
+def _input_schema(definition: JsonObject) -> JsonObject:
+    """Return the schema that arguments are held against; they are always an object."""
+    given = definition.get("inputSchema", True)
+    return given if isinstance(given, Mapping) and given else _ANY_OBJECT
+
+
+def _declared_effect(definition: JsonObject, server: Server) -> Effect:
+    """Return what the annotations say, if this server is to be believed; anything else writes."""
+    annotations = definition.get("annotations")
+    if not server.trusted or annotations is None:
+        return Effect.WRITE
+    if annotations.get("readOnlyHint") is True:
+        return Effect.READ
+    return Effect.IDEMPOTENT if annotations.get("idempotentHint") is True else Effect.WRITE
+
+
+def _differ_only_in_case(tools: Iterable[Tool]) -> Iterable[str]:
+    first: dict[str, str] = {}
+    for tool in tools:
+        twin = first.setdefault(tool.name.casefold(), tool.name)
+        if twin != tool.name:
+            yield f"tools {twin} and {tool.name} of {tool.server} differ only in case"
+
+
+def _key(tool: Tool) -> tuple[str, str]:
+    return tool.key
+
+
+def _taken(tool: Tool, name: str) -> Quarantined:
+    return Quarantined(
+        server=tool.server,
+        name=tool.name,
+        rule="name_taken",
+        reason=f"another tool is already advertised as {name}",
+    )
+
+
+def _fingerprint(tool: Tool) -> JsonValue:
+    return [
+        *tool.key,
+        tool.digest,
+        tool.effect,
+        sorted(tool.tags),
+        tool.results,
+        tool.nulls,
+        tool.call_timeout,
+    ]

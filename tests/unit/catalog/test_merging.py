@@ -1,0 +1,74 @@
+"""Merging: one revision for the same tools, whoever came first."""
+
+from itertools import permutations
+
+from thoughtgate.catalog import Part, admit, advertised_name, merge
+from thoughtgate.core.json import JsonValue
+from thoughtgate.core.tools import Effect
+from thoughtgate.testing.values import make_definition, make_listing, make_server, make_tool
+
+
+def part(server: str, *tools: JsonValue, **fields: JsonValue) -> Part:
+    return admit(
+        make_listing(server, *tools),
+        server=make_server(server, **fields),
+        effects={},
+        reject=lambda schema: None,
+    )
+
+
+PARTS = (part("b", "two", "one"), part("a", "one"), part("c", "three", 5))
+
+
+def test_the_order_of_arrival_changes_nothing() -> None:
+    merged = [merge(order) for order in permutations(PARTS)]
+    assert all(catalog == merged[0] for catalog in merged)
+    assert [tool.key for tool in merged[0].tools] == [
+        ("a", "one"),
+        ("b", "one"),
+        ("b", "two"),
+        ("c", "three"),
+    ]
+    assert [held.server for held in merged[0].quarantined] == ["c"]
+
+
+def test_a_server_that_lists_in_another_order_makes_no_new_revision() -> None:
+    assert merge([part("b", "one", "two")]).revision == merge([part("b", "two", "one")]).revision
+
+
+def test_any_change_makes_a_new_revision() -> None:
+    plain = part("a", "t")
+    changed = [
+        plain,
+        part("b", "t"),
+        part("a", "t", "u"),
+        part("a", make_definition("t", description="new")),
+        part("a", make_definition("t", unknown=None)),
+        part("a", "t", tags=frozenset({"x"})),
+        part("a", "t", call_timeout=1.0),
+        Part(server="a", tools=(make_tool("a", "t", effect=Effect.READ),)),
+    ]
+    assert len({merge([one]).revision for one in changed}) == len(changed)
+
+
+def test_names_of_other_servers_change_no_name_here() -> None:
+    alone = {advertised_name(*tool.key) for tool in merge(PARTS[:1]).tools}
+    together = {advertised_name(*tool.key) for tool in merge(PARTS).tools}
+    assert alone <= together
+
+
+def test_two_servers_with_the_same_tool_are_both_reachable() -> None:
+    catalog = merge([part("a", "send_email"), part("b", "send_email")])
+    names = {advertised_name(*tool.key): tool.server for tool in catalog.tools}
+    assert names == {"a__send_email": "a", "b__send_email": "b"}
+
+
+def test_a_tool_whose_name_is_taken_is_held_back_with_a_reason() -> None:
+    twice = Part(server="a", tools=(make_tool("a", "t"), make_tool("a", "t", effect=Effect.READ)))
+    catalog = merge([twice])
+    assert len(catalog.tools) == 1
+    assert [held.rule for held in catalog.quarantined] == ["name_taken"]
+
+
+def test_an_empty_catalogue_has_a_revision() -> None:
+    assert merge([]).revision.startswith("sha256:")
