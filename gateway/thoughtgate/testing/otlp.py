@@ -48,6 +48,7 @@ class OtlpReceiver:
         )
 
     def __enter__(self) -> Self:
+        """Start to answer."""
         self._thread.start()
         return self
 
@@ -57,6 +58,7 @@ class OtlpReceiver:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        """Stop, ending connections that are still open."""
         self._released.set()
         self._server.shutdown()
         self._thread.join()
@@ -91,9 +93,10 @@ class OtlpReceiver:
             TimeoutError: Fewer came in time.
         """
         with self._changed:
-            if not self._changed.wait_for(lambda: len(self.spans()) >= count, seconds):
-                raise TimeoutError(f"{len(self.spans())} of {count} spans came")
-        return self.spans()
+            if self._changed.wait_for(lambda: len(self.spans()) >= count, seconds):
+                return self.spans()
+        missing = f"{len(self.spans())} of {count} spans came"
+        raise TimeoutError(missing)
 
     def answer(self, status: int) -> None:
         """Answer requests with `status` from now on; 200 accepts."""

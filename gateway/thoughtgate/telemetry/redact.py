@@ -1,0 +1,96 @@
+"""What may not leave the process in a span: secrets, by the name they go by or by their shape.
+
+Never decides what is recorded; it is the last look at each text before it is exported. It is a net
+under the rule that contents are recorded only when capture is on, not a licence to record them.
+"""
+
+import json
+import re
+from functools import lru_cache
+from itertools import pairwise
+
+from thoughtgate.core.json import JsonValue
+
+HIDDEN = "[redacted]"
+"""What stands in the place of a secret."""
+
+_PARSE_LIMIT = 256 * 1024
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SECRET_WORDS = frozenset(
+    {"authorization", "password", "passwd", "passphrase", "secret", "secrets", "token", "cookie",
+     "credential", "credentials", "apikey", "authtoken", "accesstoken"}
+)  # fmt: skip
+_SECRET_PAIRS = frozenset({("api", "key"), ("private", "key"), ("access", "key"), ("auth", "key")})
+
+_NAME = r"[\w.-]{0,40}(?:authorization|passw(?:or)?d|passphrase|secret|token|cookie|api[_ -]?key)"
+_HINT = re.compile(
+    r"auth|passw|passphrase|secret|token|cookie|credential|key|bearer|basic|://|sk-|gh[opsu]_|xox"
+    r"|akia|eyj",
+    re.IGNORECASE,
+)
+_BROKEN_JSON = re.compile(
+    r"""(\\*"([^"\\]{0,80})\\*"\s*:\s*)"""  # a member's name, perhaps within a string
+    r"""("(?:[^"\\]|\\.)*"?|\\+"(?:[^"\\]|\\[^"])*(?:\\+")?|[^\s,}\]]+)"""
+)
+_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
+    (
+        re.compile(
+            rf"(\b{_NAME}\b)(\s*[=:]\s*)(?!\[redacted\]|(?:bearer|basic)\s)[^\s,;&\"']+", re.I
+        ),
+        rf"\1\2{HIDDEN}",
+    ),
+    (re.compile(r"(://)[^/\s@\"]{1,256}@"), rf"\1{HIDDEN}@"),
+    (re.compile(r"\bsk-[A-Za-z0-9_-]{16,}"), HIDDEN),
+    (re.compile(r"\bgh[opsu]_[A-Za-z0-9]{20,}"), HIDDEN),
+    (re.compile(r"\bxox[abeprs]-[A-Za-z0-9-]{8,}"), HIDDEN),
+    (re.compile(r"\bAKIA[0-9A-Z]{16}\b"), HIDDEN),
+    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), HIDDEN),
+)
+
+
+@lru_cache(maxsize=2048)
+def is_secret_name(name: str) -> bool:
+    """Tell whether a value by this name must be hidden: `x-api-key` yes, `input_tokens` no."""
+    words = [word.lower() for word in _WORDS.findall(name[:200])]
+    if any(word in _SECRET_WORDS for word in words):
+        return True
+    return any(pair in _SECRET_PAIRS for pair in pairwise(words))
+
+
+def redact(text: str) -> str:
+    """Return `text` with what looks like a secret hidden; JSON is searched by its member names."""
+    if _HINT.search(text) is None:
+        return text
+    if text[:1] in {"{", "["} and len(text) <= _PARSE_LIMIT:
+        try:
+            value = json.loads(text)
+            clean = _walk(value)
+            return text if clean == value else json.dumps(clean, ensure_ascii=False)
+        except (ValueError, RecursionError):  # cut, too deep or not JSON after all: by shape
+            pass
+    return _by_shape(text)
+
+
+def _walk(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {
+            name: HIDDEN if is_secret_name(name) and member is not None else _walk(member)
+            for name, member in value.items()
+        }
+    if isinstance(value, list):
+        return [_walk(item) for item in value]
+    return redact(value) if isinstance(value, str) else value
+
+
+def _by_shape(text: str) -> str:
+    if '"' in text:
+        text = _BROKEN_JSON.sub(_hide_member, text)
+    for pattern, replacement in _SHAPES:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _hide_member(match: re.Match[str]) -> str:
+    return f'{match[1]}"{HIDDEN}"' if is_secret_name(match[2]) else match[0]
