@@ -1,1 +1,1 @@
-"""Sans-IO MCP for both eras: the only JSON-RPC knowledge; never waits or opens anything."""
+"""MCP as values, for both protocol eras: bytes in, values out, and back. Never does I/O."""

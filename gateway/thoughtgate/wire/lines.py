@@ -1,0 +1,37 @@
+"""Newline-delimited messages, as stdio carries them. Never decodes a message.
+
+The cap is on the message, however its bytes arrive: a longer one is an error, not a crash.
+"""
+
+from thoughtgate.core.errors import Malformed
+
+
+class LineSplitter:
+    """Cuts a byte stream into lines; keeps at most one unfinished line of `cap` bytes."""
+
+    def __init__(self, *, cap: int) -> None:
+        self._cap = cap
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the lines that `data` completes, without line ends; blank lines are left out.
+
+        Raises:
+            Malformed: A line is longer than the cap; the stream cannot be read on.
+        """
+        first, *rest = data.split(b"\n")
+        self._keep(first)
+        lines: list[bytes] = []
+        for part in rest:
+            lines.append(b"".join(self._parts))
+            self._parts, self._size = [], 0
+            self._keep(part)
+        return [stripped for line in lines if (stripped := line.strip(b" \t\r"))]
+
+    def _keep(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > self._cap:
+            raise Malformed(message=f"a line is longer than {self._cap} bytes")
+        if part:
+            self._parts.append(part)

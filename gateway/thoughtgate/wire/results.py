@@ -1,0 +1,106 @@
+"""Tool results as bytes: looked into where something must be known, never rebuilt.
+
+Works only on bytes that `wire.messages` or `wire.strict` have checked.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from thoughtgate.core.json import JsonValue
+from thoughtgate.wire.methods import RESERVED
+from thoughtgate.wire.strict import dumps
+
+_ABSENT = msgspec.Raw(b"")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peek:
+    """What the path needs to know of a result.
+
+    `structured_raw` is the bytes of `structuredContent`, empty when it is absent; `result_type` is
+    the `resultType` of the stateless era, empty when it is absent.
+    """
+
+    is_error: bool
+    has_structured: bool
+    structured_raw: bytes
+    result_type: str
+
+
+class _Outline(msgspec.Struct, rename="camel"):
+    is_error: Any = False
+    structured_content: msgspec.Raw = _ABSENT
+    result_type: Any = ""
+
+
+class _Text(msgspec.Struct):
+    type: Any = ""
+    text: Any = ""
+
+
+class _Content(msgspec.Struct):
+    content: list[_Text] = []
+
+
+_outline = msgspec.json.Decoder(_Outline).decode
+_content = msgspec.json.Decoder(_Content).decode
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_value = msgspec.json.Decoder().decode
+
+
+def peek(raw: bytes) -> Peek:
+    """Return the outline of a result object."""
+    found = _outline(raw)
+    structured = bytes(found.structured_content)
+    return Peek(
+        is_error=found.is_error is True,
+        has_structured=bool(structured),
+        structured_raw=structured,
+        result_type=found.result_type if type(found.result_type) is str else "",
+    )
+
+
+def structured(raw: bytes) -> JsonValue:
+    """Return `structuredContent`, None when it is absent (ask `peek` to tell absent from null)."""
+    found = bytes(_outline(raw).structured_content)
+    return _value(found) if found else None
+
+
+def text(raw: bytes) -> str:
+    """Return the text blocks of the content, joined by line ends."""
+    try:
+        blocks = _content(raw).content
+    except msgspec.ValidationError:  # content is not a list of objects: there is no text
+        return ""
+    return "\n".join(
+        block.text for block in blocks if block.type == "text" and type(block.text) is str
+    )
+
+
+def make_result(
+    *, text: str, structured: JsonValue = msgspec.UNSET, is_error: bool = False
+) -> bytes:
+    """Return a result of our own: one text block, and structured content when it is given."""
+    made: dict[str, JsonValue] = {"content": [{"type": "text", "text": text}]}
+    if structured is not msgspec.UNSET:
+        made["structuredContent"] = structured
+    if is_error:
+        made["isError"] = True
+    return dumps(made)
+
+
+def without_reserved(meta: msgspec.Raw) -> msgspec.Raw | None:
+    """Return `_meta` without the keys that belong to a hop; None when nothing is left.
+
+    A `_meta` that is not an object is kept as it came.
+    """
+    try:
+        members = _members(meta)
+    except msgspec.ValidationError:
+        return meta
+    kept = {key: value for key, value in members.items() if not key.startswith(RESERVED)}
+    if len(kept) == len(members):
+        return meta
+    return msgspec.Raw(dumps(kept)) if kept else None
