@@ -22,7 +22,8 @@ Never carries a secret or an argument value; `data` is JSON and may reach a clie
     │   ├── StoreFull              no space is left
     │   ├── StoreOlder             written by an older version; an upgrade is needed
     │   ├── StoreNewer             written by a newer version
-    │   └── StoreCorrupt           not a readable database
+    │   ├── StoreCorrupt           not a readable database
+    │   └── StoreSealed            its secrets cannot be opened with the key at hand
     ├── ConfigError                settings, a plan or a command line that cannot be used
     ├── ModelError                 a model client failed
     └── OutOfOrder                 an event that cannot happen in this state: our own bug
@@ -190,6 +191,12 @@ class StoreCorrupt(StoreError):
     """The file is not a readable database."""
 
     code = "store_corrupt"
+
+
+class StoreSealed(StoreError):
+    """The secrets in the database cannot be opened, or none may be added, with the key at hand."""
+
+    code = "store_sealed"
 
 
 class ConfigError(GateError):
