@@ -1,0 +1,165 @@
+"""What the connections of this room meet through: an HTTP client, and a link to one server.
+
+Never an implementation; tests/contract holds each promise against every implementation.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from thoughtgate.core.calls import Call
+from thoughtgate.core.errors import UpstreamGarbled
+from thoughtgate.core.json import JsonObject
+from thoughtgate.core.servers import Era
+from thoughtgate.wire.strict import MAX_RESULT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRequest:
+    """One request. `headers` are sent as they stand, beside Host and Content-Length."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+
+class Body(Protocol):
+    """The body of one reply, read by one reader."""
+
+    async def chunk(self) -> bytes:
+        """Return the next bytes, `b""` at the end; reading slowly slows the server down.
+
+        Raises:
+            UpstreamLost: The connection broke before the body was complete.
+            UpstreamGarbled: What came is not HTTP.
+        """
+        ...
+
+    def close(self) -> None:
+        """Drop the connection unless the body is complete; any number of calls."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpReply:
+    """The head of a reply and its body; header names are lower case, values stripped."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Body
+
+    async def read(self, limit: int = MAX_RESULT) -> bytes:
+        """Return the whole body, and close it.
+
+        Raises:
+            UpstreamLost: The connection broke before the body was complete.
+            UpstreamGarbled: The body is longer than `limit` bytes, or is not HTTP.
+        """
+        parts: list[bytes] = []
+        size = 0
+        try:
+            while part := await self.body.chunk():
+                size += len(part)
+                if size > limit:
+                    raise UpstreamGarbled(message=f"the answer is longer than {limit} bytes")
+                parts.append(part)
+        finally:
+            self.body.close()
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class HttpClient(Protocol):
+    """Sends HTTP/1.1 requests over pooled connections."""
+
+    async def send(self, request: HttpRequest) -> HttpReply:
+        """Send once and return when the head of the reply has come.
+
+        Cancelling the awaiting task drops the connection. Redirects are not followed and
+        compressed replies are refused. There is no time limit but the one on connecting.
+
+        Raises:
+            UpstreamUnreachable: Not one byte of the request was sent.
+            UpstreamLost: The connection broke before the head of the reply; outcome unknown.
+            UpstreamGarbled: The reply is a redirect, is compressed, or is not HTTP.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close every connection; whoever still waits for a reply gets UpstreamLost."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """Who answered when a link opened. `capabilities` are the server's own."""
+
+    era: Era
+    version: str
+    server_info: JsonObject
+    capabilities: JsonObject
+    instructions: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """What a link dropped, for operators; only ever counted up.
+
+    `noise` are lines that are no messages; `late` replies that nobody waits for (answered before,
+    cancelled or timed out); `unplaced` notifications that belong to no call, or to no single
+    one; `overflow` notifications that a slow caller had no room for; `refused` server requests.
+    """
+
+    noise: int = 0
+    late: int = 0
+    unplaced: int = 0
+    overflow: int = 0
+    refused: int = 0
+
+
+class Link(Protocol):
+    """One open connection to one server, in one era."""
+
+    peer: Peer
+    counts: Counts
+
+    async def request(self, method: str, params: JsonObject) -> bytes:
+        """Send a request of our own and return its result object, strictly checked.
+
+        Raises:
+            UpstreamError: What went wrong, and whether the outcome is known.
+        """
+        ...
+
+    async def call(self, call: Call) -> bytes:
+        """Call a tool and return its result object as the server sent it, strictly checked.
+
+        Raises:
+            UpstreamError: What went wrong, and whether the outcome is known.
+        """
+        ...
+
+    async def watch(self, changed: Callable[[], None]) -> str:
+        """Follow the server's own notifications; `changed` runs when its list of tools did.
+
+        Returns:
+            Why the connection is over. A connection that cannot end never returns.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End the connection within a bound; calls that still wait get UpstreamLost."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What we say about ourselves: the `clientInfo` object."""
+
+    name: str = "thoughtgate"
+    version: str = "0"
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> JsonObject:
+        """Return the `clientInfo` object."""
+        return {"name": self.name, "version": self.version, **self.extra}
