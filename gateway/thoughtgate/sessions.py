@@ -105,7 +105,7 @@ class Sessions:
         return connected
 
     def find(self, session_id: str, principal: Principal) -> Connected | None:
-        """Return the session, which counts as a use; None when the principal has none of this id."""
+        """Return the session, which counts as a use; None when the principal has none such."""
         seat = self._seat(session_id, principal)
         return None if seat is None else seat.connected
 
