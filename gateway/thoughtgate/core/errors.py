@@ -64,12 +64,16 @@ class Malformed(CallerError):
 
 
 class UnknownTarget(CallerError):
-    """No such tool in this domain; hidden and missing look the same."""
+    """No such tool in this domain; hidden and missing look the same.
+
+    `kind` says what was looked for, where that is not a tool; `hint` what the caller may do, such
+    as to list again when the tool was there before.
+    """
 
     code = "unknown_tool"
 
-    def __init__(self, *, name: str) -> None:
-        super().__init__(message=f"unknown tool: {name[:120]}")
+    def __init__(self, *, name: str, kind: str = "tool", hint: str = "") -> None:
+        super().__init__(message=f"unknown {kind}: {name[:120]}" + (hint and f"; {hint}"))
 
 
 class InvalidArguments(CallerError):
