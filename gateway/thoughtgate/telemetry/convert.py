@@ -74,15 +74,21 @@ def to_sdk(span: SpanRecord, origin: Origin) -> tuple[ReadableSpan, int]:
 
 
 def text_value(text: str, limit: int = VALUE_LIMIT) -> str:
-    """Return `text` as valid UTF-8 of at most `limit` bytes and a mark that tells what is gone."""
+    """Return `text` as valid UTF-8 of at most `limit` bytes; a mark tells when some is gone."""
+    shown, _ = _bounded(text, limit, len(text))
+    return shown
+
+
+def _bounded(text: str, limit: int, length: int) -> tuple[str, bool]:
+    """Return the text and whether it was cut; `length` is what the mark says it had."""
     try:
         data = text.encode()
     except UnicodeEncodeError:  # a lone surrogate
         data = text.encode("utf-8", "replace")
         text = data.decode()
-    if len(data) <= limit:
-        return text
-    return f"{data[:limit].decode('utf-8', 'ignore')}… [cut, {len(data)} bytes]"
+    if len(data) <= limit and len(text) >= length:
+        return text, False
+    return f"{data[:limit].decode('utf-8', 'ignore')}… [cut from {length} characters]", True
 
 
 def _context(context: SpanContext, span_id: int, *, is_remote: bool) -> SdkContext:
@@ -141,8 +147,9 @@ def _attribute(name: str, value: object, redact_text: Redact) -> tuple[Attribute
         return items, names.TRUNCATED if len(value) > LIST_LIMIT else ""
     text = _text(value)
     clean = redact_text(text[: 4 * VALUE_LIMIT])
-    shown = text_value(clean)
-    if len(shown) < len(clean) or len(text) > 4 * VALUE_LIMIT:
+    gone = len(text) - 4 * VALUE_LIMIT
+    shown, cut = _bounded(clean, VALUE_LIMIT, len(clean) if gone <= 0 else len(clean) + gone)
+    if cut:
         return shown, names.TRUNCATED
     return shown, names.REDACTED if clean != text else ""
 

@@ -153,5 +153,8 @@ def _number(environ: Mapping[str, str], name: str, default: float) -> float:
 
 def _shown(url: str) -> str:
     """Return the address without user, password and query, for the log."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that cannot be read"
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

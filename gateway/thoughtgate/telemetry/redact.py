@@ -29,12 +29,17 @@ _HINT = re.compile(
     r"|akia|eyj",
     re.IGNORECASE,
 )
-_BROKEN_JSON = re.compile(
-    r"""(\\*"([^"\\]{0,80})\\*"\s*:\s*)"""  # a member's name, perhaps within a string
-    r"""("(?:[^"\\]|\\.)*"?|\\+"(?:[^"\\]|\\[^"])*(?:\\+")?|[^\s,}\]]+)"""
+# JSON that was cut, or JSON within a JSON string: quotes may carry backslashes
+_MEMBER_NAME = re.compile(r'"([^"\\]{0,80})\\{0,8}"\s{0,8}:\s{0,8}')
+_MEMBER_VALUE = re.compile(
+    r"""\\{1,8}"(?:[^"\\]|\\[^"\\])*(?:\\{1,8}")?|"(?:[^"\\]|\\.)*"?|[^\s,}\]]*""", re.DOTALL
 )
 _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
+    (
+        re.compile(r"\b(bearer)\s+(?=\S{0,200}[0-9._-])[A-Za-z0-9._~+/=-]{6,}", re.I),
+        rf"\1 {HIDDEN}",
+    ),
+    (re.compile(r"\b(authorization\s*[=:]\s*basic)\s+\S+", re.I), rf"\1 {HIDDEN}"),
     (
         re.compile(
             rf"(\b{_NAME}\b)(\s*[=:]\s*)(?!\[redacted\]|(?:bearer|basic)\s)[^\s,;&\"']+", re.I
@@ -85,12 +90,18 @@ def _walk(value: JsonValue) -> JsonValue:
 
 
 def _by_shape(text: str) -> str:
-    if '"' in text:
-        text = _BROKEN_JSON.sub(_hide_member, text)
+    text = _without_secret_members(text)
     for pattern, replacement in _SHAPES:
         text = pattern.sub(replacement, text)
     return text
 
 
-def _hide_member(match: re.Match[str]) -> str:
-    return f'{match[1]}"{HIDDEN}"' if is_secret_name(match[2]) else match[0]
+def _without_secret_members(text: str) -> str:
+    kept: list[str] = []
+    end = 0
+    for name in _MEMBER_NAME.finditer(text):
+        if name.start() >= end and is_secret_name(name[1]):
+            kept += [text[end : name.end()], f'"{HIDDEN}"']
+            value = _MEMBER_VALUE.match(text, name.end())
+            end = value.end() if value else name.end()
+    return "".join([*kept, text[end:]])

@@ -13,6 +13,8 @@ from thoughtgate.telemetry.otlp import SeenSpan
 
 NAME_LIMIT = 60
 REASON_LIMIT = 80
+COLUMN_LIMIT = 90
+"""Where durations stand at most; deeper lines push their own to the right."""
 
 _MARKS = {
     names.KIND_RUN: "▣",
@@ -59,7 +61,7 @@ def _trace(spans: Sequence[SeenSpan], *, color: bool) -> str:
     counted = "1 span" if len(spans) == 1 else f"{len(spans)} spans"
     head = f"trace {spans[0].trace_id}  {counted}  {duration(elapsed)}"
     lines = [_line(span, branch) for span, branch in _walk(spans)]
-    width = max(_width(line.branch + line.text) for line in lines)
+    width = min(max(_width(line.branch + line.text) for line in lines), COLUMN_LIMIT)
     rows = [_row(line, width, color=color) for line in lines]
     return "\n".join([_paint(head, _FAINT) if color else head, *rows]) + "\n"
 
