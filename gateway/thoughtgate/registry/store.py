@@ -1,0 +1,234 @@
+"""The registry: servers, tools, domains and people in one file. The door to this room.
+
+Never waits on a loop: every method is short, blocking and safe to call from any thread; the
+gateway calls them through `asyncio.to_thread`.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from sqlalchemy import select
+
+from thoughtgate.core.calls import LOCAL, Principal
+from thoughtgate.core.domains import Domain
+from thoughtgate.core.json import JsonObject
+from thoughtgate.core.servers import Server
+from thoughtgate.core.tools import Effect
+from thoughtgate.registry import (
+    backups,
+    domains,
+    files,
+    servers,
+    tables,
+    tools,
+    trouble,
+    values,
+    verdicts,
+)
+from thoughtgate.registry.database import Database, bump
+from thoughtgate.registry.domains import DomainRevision
+from thoughtgate.registry.locks import UseLock, WriteLock
+from thoughtgate.registry.tools import SeenTool, ToolChanges
+from thoughtgate.registry.vault import Vault
+from thoughtgate.registry.verdicts import Verdict
+
+PATIENCE = 5.0
+"""Seconds that one operation waits for other programs before it raises StoreLocked."""
+
+
+class Registry:
+    """An open registry; every method may raise a StoreError that says what to do."""
+
+    def __init__(self, database: Database, vault: Vault) -> None:
+        self.database = database
+        self._vault = vault
+
+    @classmethod
+    def open(cls, path: Path, *, vault: Vault, patience: float = PATIENCE) -> Self:
+        """Open the registry at `path`, created when missing, upgraded (after a copy) when older.
+
+        Raises:
+            StoreError: It cannot be used, and what to do; the file is as it was.
+        """
+        with trouble.translated(path):
+            path = path.resolve()
+        files.prepare_folder(path)
+        with ExitStack() as undo:
+            lock = WriteLock(path, patience=patience)
+            undo.callback(lock.close)
+            use = UseLock(path)
+            undo.callback(use.close)
+            with lock.held():
+                files.make_ready(path, use=use, patience=patience)
+            undo.pop_all()
+        return cls(Database(path, lock=lock, use=use, patience=patience), vault)
+
+    def close(self) -> None:
+        """Close the file; nothing may be called afterwards."""
+        self.database.close()
+
+    def revision(self) -> int:
+        """Return a number that grows with every change by any process; cheap to poll."""
+        with self.database.read() as connection:
+            return int(connection.execute(select(tables.meta.c.revision)).scalar_one())
+
+    def install_id(self) -> str:
+        """Return the random id that this registry got when it was created."""
+        with self.database.read() as connection:
+            return str(connection.execute(select(tables.meta.c.install_id)).scalar_one())
+
+    def principals(self) -> tuple[Principal, ...]:
+        """Return everyone who ever changed something here."""
+        with self.database.read() as connection:
+            return values.all_principals(connection)
+
+    # servers
+
+    def servers(self) -> tuple[Server, ...]:
+        """Return all servers with their secrets, sorted by name."""
+        with self.database.read() as connection:
+            return servers.load(connection, self._vault)
+
+    def server(self, name: str) -> Server | None:
+        """Return one server with its secrets."""
+        with self.database.read() as connection:
+            return next(iter(servers.load(connection, self._vault, name)), None)
+
+    def server_names(self) -> tuple[str, ...]:
+        """Return the servers' names, sorted; works without the key too."""
+        with self.database.read() as connection:
+            return servers.names(connection)
+
+    def put_server(self, server: Server, principal: Principal = LOCAL) -> None:
+        """Add a server, or replace the one of its name.
+
+        Raises:
+            ConfigError: Its name or transport cannot be used.
+            StoreSealed: It has secrets, and the key is missing or wrong.
+        """
+        with self.database.change() as connection:
+            stamp = values.stamp(connection, principal)
+            if servers.put(connection, server, stamp, self._vault):
+                tools.forget_current(connection, server.name)
+
+    def remove_server(self, name: str) -> None:
+        """Remove a server, its secrets and what was said about its tools.
+
+        The definitions that were seen stay as history. Works without the key too.
+
+        Raises:
+            ConfigError: There is none of this name.
+        """
+        with self.database.change() as connection:
+            servers.remove(connection, name)
+            tools.forget_current(connection, name)
+            tools.drop_settings(connection, name)
+
+    def set_enabled(self, name: str, enabled: bool, principal: Principal = LOCAL) -> None:
+        """Switch a server on or off.
+
+        Raises:
+            ConfigError: There is none of this name.
+        """
+        with self.database.change() as connection:
+            stamp = values.stamp(connection, principal)
+            servers.set_flag(connection, name, {"enabled": enabled}, stamp)
+
+    def set_trusted(self, name: str, trusted: bool, principal: Principal = LOCAL) -> None:
+        """Say whether a server's own annotations may be believed.
+
+        Raises:
+            ConfigError: There is none of this name.
+        """
+        with self.database.change() as connection:
+            stamp = values.stamp(connection, principal)
+            servers.set_flag(connection, name, {"trusted": trusted}, stamp)
+
+    # tools
+
+    def record_tools(self, server: str, definitions: Sequence[JsonObject]) -> ToolChanges:
+        """Note the listing of a server, also of one that has no row here."""
+        with self.database.write() as connection:
+            changes = tools.record(connection, server, definitions, time.time_ns())
+            if changes:
+                bump(connection)
+            return changes
+
+    def known_tools(self, server: str) -> tuple[JsonObject, ...]:
+        """Return the listing that was recorded last, so that lists survive a restart."""
+        with self.database.read() as connection:
+            return tools.known(connection, server)
+
+    def tool_history(self, server: str, tool: str) -> tuple[SeenTool, ...]:
+        """Return every definition of one tool ever seen, newest first."""
+        with self.database.read() as connection:
+            return tools.history(connection, server, tool)
+
+    def set_effect(
+        self, server: str, tool: str, effect: Effect | None, principal: Principal = LOCAL
+    ) -> None:
+        """Say what a call of this tool does to the world; None takes it back."""
+        with self.database.change() as connection:
+            stamp = values.stamp(connection, principal)
+            tools.set_effect(connection, (server, tool), effect, stamp)
+
+    def effects(self, server: str) -> Mapping[str, Effect]:
+        """Return what the operator said about the tools of a server, by tool name."""
+        with self.database.read() as connection:
+            return tools.effects(connection, server)
+
+    def verdicts(self, digests: Iterable[str], *, checker: str) -> Mapping[str, Verdict]:
+        """Return the remembered verdicts on schemas; `checker` names rules and version."""
+        with self.database.read() as connection:
+            return verdicts.load(connection, digests, checker)
+
+    def put_verdicts(self, found: Mapping[str, Verdict], *, checker: str) -> None:
+        """Remember verdicts on schemas, by digest."""
+        with self.database.write() as connection:
+            verdicts.put(connection, found, checker)
+
+    # domains
+
+    def domains(self) -> tuple[Domain, ...]:
+        """Return all domains at their current revision, sorted by name."""
+        with self.database.read() as connection:
+            return domains.load(connection)
+
+    def domain(self, name: str) -> Domain | None:
+        """Return one domain at its current revision."""
+        with self.database.read() as connection:
+            return next(iter(domains.load(connection, name)), None)
+
+    def put_domain(self, domain: Domain, principal: Principal = LOCAL) -> Domain:
+        """Store a domain as its next revision and return it; the same again is no change.
+
+        Raises:
+            ConfigError: Its name cannot be used.
+        """
+        with self.database.change() as connection:
+            return domains.put(connection, domain, values.stamp(connection, principal))
+
+    def remove_domain(self, name: str, principal: Principal = LOCAL) -> None:
+        """Remove a domain; its revisions stay as history.
+
+        Raises:
+            ConfigError: There is none of this name.
+        """
+        with self.database.change() as connection:
+            domains.remove(connection, name, values.stamp(connection, principal))
+
+    def domain_history(self, name: str) -> tuple[DomainRevision, ...]:
+        """Return all revisions of a domain, oldest first."""
+        with self.database.read() as connection:
+            return domains.history(connection, name)
+
+    def backup(self, target: Path) -> None:
+        """Write a consistent copy to `target`, a new file; the registry stays in use.
+
+        Raises:
+            ConfigError: `target` exists, or its folder does not.
+        """
+        backups.backup(self.database, target)

@@ -1,0 +1,131 @@
+"""Server secrets at rest: AES-256-GCM, each value bound to its server and field.
+
+Never stores, logs or reports a plain value or a key.
+"""
+
+import hashlib
+import os
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from thoughtgate.core.errors import StoreSealed
+from thoughtgate.core.json import canonical
+from thoughtgate.registry.keys import KeySource
+
+_FORMAT = b"\x01"
+_NONCE_BYTES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a secret belongs; a ciphertext moved to another place does not open."""
+
+    server: str
+    field: str
+
+    def bound(self) -> bytes:
+        """Return the associated data."""
+        return canonical(["thoughtgate/server-secret", self.server, self.field])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """An encrypted value. `key_id` tells keys apart and reveals nothing of them."""
+
+    key_id: str
+    sealed: bytes
+
+
+class Vault:
+    """Seals and opens secrets with the key of one `KeySource`, loaded when first needed."""
+
+    def __init__(self, keys: KeySource) -> None:
+        self._keys = keys
+        self._lock = threading.Lock()
+        self._key: bytes | None = None
+
+    def admit(self, in_use: Collection[str]) -> None:
+        """Make sure that new secrets can be sealed beside those whose key ids are `in_use`.
+
+        A key is made only when no secret exists that another key has sealed.
+
+        Raises:
+            StoreSealed: The key is missing, unusable, or not the one in use.
+        """
+        with self._lock:
+            key = self._loaded()
+            if key is None and not in_use:
+                key = self._key = self._keys.create()
+        if key is None:
+            raise self._missing()
+        if any(key_id != _name(key) for key_id in in_use):
+            raise self._wrong(what="other servers' secrets are")
+
+    def seal(self, value: str, place: Place) -> Sealed:
+        """Encrypt one value; `admit` comes first.
+
+        Raises:
+            StoreSealed: There is no key.
+        """
+        key = self._required()
+        nonce = os.urandom(_NONCE_BYTES)
+        text = value.encode("utf-8", "surrogateescape")
+        sealed = AESGCM(key).encrypt(nonce, text, place.bound())
+        return Sealed(key_id=_name(key), sealed=_FORMAT + nonce + sealed)
+
+    def open(self, sealed: Sealed, place: Place) -> str:
+        """Decrypt one value.
+
+        Raises:
+            StoreSealed: The key is missing or another one, or the value was tampered with.
+        """
+        key = self._required()
+        if sealed.key_id != _name(key):
+            raise self._wrong(what=f"{place.field} of server {place.server} is")
+        try:
+            text = _decrypt(key, sealed.sealed, place)
+        except (InvalidTag, ValueError) as error:
+            raise StoreSealed(
+                message=f"{place.field} of server {place.server} was changed in the registry and "
+                "does not open; set it again with `thoughtgate server add`"
+            ) from error
+        return text.decode("utf-8", "surrogateescape")
+
+    def _required(self) -> bytes:
+        with self._lock:
+            key = self._loaded()
+        if key is None:
+            raise self._missing()
+        return key
+
+    def _loaded(self) -> bytes | None:
+        if self._key is None:
+            self._key = self._keys.load()
+        return self._key
+
+    def _missing(self) -> StoreSealed:
+        return StoreSealed(
+            message=f"the registry holds secrets, but {self._keys.where} is missing; put it back, "
+            "or remove the servers that have secrets and add them again"
+        )
+
+    def _wrong(self, what: str) -> StoreSealed:
+        return StoreSealed(
+            message=f"{what} encrypted with another key than {self._keys.where}; put the right "
+            "key back, or remove the servers that have secrets and add them again"
+        )
+
+
+def _decrypt(key: bytes, body: bytes, place: Place) -> bytes:
+    start = len(_FORMAT) + _NONCE_BYTES
+    if not body.startswith(_FORMAT):
+        raise InvalidTag
+    return AESGCM(key).decrypt(body[len(_FORMAT) : start], body[start:], place.bound())
+
+
+def _name(key: bytes) -> str:
+    return hashlib.sha256(b"thoughtgate/key-id" + key).hexdigest()[:16]
