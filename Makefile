@@ -4,22 +4,28 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.ready
-SOURCES := gateway client servers proto tests examples benchmarks
+READY := $(VENV)/.ready
+PEERS := tests/peers/node_modules/.ready
+ARGS ?=
 
-.PHONY: help setup demo check fmt format-check lint layers types test house-docs docs clean
+.PHONY: help setup peers demo check fmt format-check lint layers types test docs bench lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(STAMP) ## make .venv with everything that check and demo need
+setup: $(READY) ## make .venv with everything that check and demo need
 
-$(STAMP): pyproject.toml .ci/setup
+$(READY): pyproject.toml requirements/dev.txt .ci/setup
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" bash .ci/setup
-	@touch $(STAMP)
+	@touch $@
+
+peers: $(PEERS) ## install the npm peers that tests hold the gateway against
+
+$(PEERS): tests/peers/package.json tests/peers/package-lock.json | $(READY)
+	@echo "== peers"; $(BIN)/python tests/support/peers.py install
 
 demo: setup ## find, classify, count, report and send: the main job on this machine
-	@$(BIN)/python examples/demo/demo.py
+	@$(BIN)/python examples/demo/demo.py $(ARGS)
 
 check: setup ## everything that must hold before a change lands
 	@$(MAKE) --no-print-directory format-check lint layers types test
@@ -34,16 +40,23 @@ lint: setup
 	@echo "== lint"; $(BIN)/ruff check -q .
 
 layers: setup
-	@echo "== layers"; $(BIN)/lint-imports --no-cache
+	@echo "== layers"; $(BIN)/lint-imports --no-cache --no-logo
 
 types: setup
 	@echo "== types"; $(BIN)/mypy --no-error-summary
 
-test: setup peers
-	@echo "== test"; $(BIN)/pytest -q -n 2 --dist loadfile
+test: setup peers ## run the tests; ARGS="-k word" picks some
+	@echo "== test"; $(BIN)/pytest -q -n 2 --dist loadfile $(ARGS)
 
 docs: setup ## write the generated pages under docs/ again
 	@$(BIN)/python -m docs.generate
 
+bench: setup ## run the benchmarks; they print ratios measured side by side
+	@set -e; for module in benchmarks/bench_*.py; do $(BIN)/python $$module $(ARGS); done
+
+lock: setup ## pin the newest allowed packages again (ARGS=--upgrade for newer ones)
+	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --group dev --all-extras \
+	  --no-header --no-annotate $(ARGS) pyproject.toml -o requirements/dev.txt
+
 clean: ## remove what setup and the tests made
-	@rm -rf $(VENV) node_modules tests/peers/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) tests/peers/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
