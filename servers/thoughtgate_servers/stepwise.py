@@ -1,0 +1,30 @@
+"""Runs blocking work in slices on a worker thread, so that progress and cancel get their turn.
+
+Never lets a cancelled call go on: the work stops at the end of its current slice.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def stepwise(work: Iterator[T], on_step: Callable[[T], Awaitable[None]]) -> None:
+    """Run `work` to its end, one `next` at a time on a thread, calling `on_step` in between."""
+    done = object()
+    try:
+        while True:
+            slice_ = asyncio.ensure_future(asyncio.to_thread(next, work, done))
+            try:
+                step = await asyncio.shield(slice_)
+            except asyncio.CancelledError:
+                # the thread cannot be stopped: wait for its slice, then close the generator
+                await asyncio.wait([slice_])
+                raise
+            if step is done:
+                return
+            await on_step(step)  # type: ignore[arg-type] # next returns T or the mark, excluded above
+    finally:
+        if isinstance(work, Generator):
+            work.close()
