@@ -1,0 +1,235 @@
+"""The client: list tools, call one, hand over a task.
+
+Never retries: whether a call may be repeated is the caller's decision.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import mcp_types as types
+from mcp import Client
+from mcp.shared.dispatcher import ProgressFnT
+
+from thoughtgate_client.connection import connection, translated
+from thoughtgate_client.errors import Garbled, TimedOut, ToolFailed
+from thoughtgate_client.values import JsonObject, Progress, RunResult, Step, Tool, ToolResult, step
+
+OnProgress = Callable[[Progress], Awaitable[None] | None]
+OnStep = Callable[[Step], Awaitable[None] | None]
+
+IDEMPOTENCY_KEY = "thoughtgate/idempotencyKey"
+_MAX_PAGES = 1_000
+
+
+class Gate:
+    """An open connection to one endpoint; made by `connect`. Calls may run side by side."""
+
+    def __init__(self, client: Client, max_seconds: float) -> None:
+        self._client = client
+        self._max_seconds = max_seconds
+
+    @property
+    def protocol_version(self) -> str:
+        """The protocol revision that both sides agreed on."""
+        return self._client.protocol_version
+
+    @property
+    def instructions(self) -> str:
+        """What the server says about its use, empty when nothing."""
+        return self._client.instructions or ""
+
+    async def tools(self) -> tuple[Tool, ...]:
+        """Return every tool of this endpoint, all pages, in the server's order.
+
+        Raises:
+            GateError: The list could not be had.
+        """
+        found: list[Tool] = []
+        cursor: str | None = None
+        for _ in range(_MAX_PAGES):
+            with translated():
+                async with _bounded(self._max_seconds, "the list of tools"):
+                    page = await self._client.list_tools(cursor=cursor)
+            found += map(_tool, page.tools)
+            if not page.next_cursor or page.next_cursor == cursor:
+                return tuple(found)
+            cursor = page.next_cursor
+        raise Garbled(message=f"the list of tools has more than {_MAX_PAGES} pages")
+
+    async def call(
+        self,
+        name: str,
+        arguments: JsonObject | None = None,
+        *,
+        on_progress: OnProgress | None = None,
+        max_seconds: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> ToolResult:
+        """Call a tool and return its result. Cancelling the awaiting task cancels the call.
+
+        Raises:
+            ToolFailed: The tool says that it failed.
+            GateError: There is no usable result.
+        """
+        result = await self.try_call(
+            name,
+            arguments,
+            on_progress=on_progress,
+            max_seconds=max_seconds,
+            idempotency_key=idempotency_key,
+        )
+        if result.is_error:
+            raise ToolFailed(message=f"{name}: {result.text}", result=result)
+        return result
+
+    async def try_call(
+        self,
+        name: str,
+        arguments: JsonObject | None = None,
+        *,
+        on_progress: OnProgress | None = None,
+        max_seconds: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> ToolResult:
+        """As `call`, but a failure of the tool is a result with `is_error`.
+
+        Raises:
+            GateError: There is no usable result.
+        """
+        meta: types.RequestParamsMeta = {}
+        if idempotency_key is not None:
+            meta[IDEMPOTENCY_KEY] = idempotency_key  # type: ignore[literal-required] # an open map
+        with translated():
+            async with _bounded(max_seconds or self._max_seconds, name):
+                answer = await self._client.call_tool(
+                    name,
+                    dict(arguments or {}),
+                    progress_callback=_progress(on_progress),
+                    meta=meta or None,
+                )
+        return _result(answer)
+
+    async def reason(
+        self,
+        task: str,
+        *,
+        plan: JsonObject | str | None = None,
+        on_step: OnStep | None = None,
+        max_seconds: float = 600.0,
+        tool: str = "reason",
+    ) -> RunResult:
+        """Hand a task to the reasoning engine of this domain and return how the run ended.
+
+        `plan` is a plan as an object or as TOML text; without one the gateway plans. `on_step`
+        sees every Thought, Action and Observation while the run goes on.
+
+        Raises:
+            ToolFailed: The run could not be started, a refused plan for instance.
+            GateError: There is no usable result.
+        """
+        arguments: dict[str, Any] = {"task": task}
+        if plan is not None:
+            arguments["plan"] = plan
+        result = await self.try_call(
+            tool, arguments, on_progress=_steps(on_step), max_seconds=max_seconds
+        )
+        return _run(result)
+
+
+@asynccontextmanager
+async def connect(
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    max_seconds: float = 120.0,
+    start_seconds: float = 30.0,
+    mode: str = "auto",
+) -> AsyncIterator[Gate]:
+    """Connect to an MCP endpoint over HTTP, such as `http://127.0.0.1:8100/mcp/DOMAIN`.
+
+    `max_seconds` bounds each call that names none. `mode` is `auto`, `legacy` (the handshake) or a
+    protocol revision.
+
+    Raises:
+        Unreachable: No connection could be made.
+    """
+    async with connection(
+        url, headers=headers or {}, start_seconds=start_seconds, mode=mode
+    ) as client:
+        yield Gate(client, max_seconds)
+
+
+@asynccontextmanager
+async def _bounded(seconds: float, what: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise TimedOut(
+            message=f"{what} took longer than {seconds:g} s; what it did until then may stand"
+        ) from None
+
+
+def _progress(
+    on_progress: OnProgress | None,
+) -> ProgressFnT | None:
+    if on_progress is None:
+        return None
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        answer = on_progress(Progress(done=progress, total=total, message=message or ""))
+        if inspect.isawaitable(answer):
+            await answer
+
+    return report
+
+
+def _steps(on_step: OnStep | None) -> OnProgress | None:
+    return None if on_step is None else lambda progress: on_step(step(progress))
+
+
+def _tool(tool: types.Tool) -> Tool:
+    hints = tool.annotations
+    return Tool(
+        name=tool.name,
+        title=tool.title or tool.name,
+        description=tool.description or "",
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        read_only=bool(hints and hints.read_only_hint),
+        idempotent=bool(hints and hints.idempotent_hint),
+    )
+
+
+def _result(answer: types.CallToolResult) -> ToolResult:
+    texts = [block.text for block in answer.content if isinstance(block, types.TextContent)]
+    return ToolResult(
+        text="\n".join(texts),
+        structured=answer.structured_content,
+        is_error=bool(answer.is_error),
+        content=tuple(
+            block.model_dump(by_alias=True, exclude_none=True, mode="json")
+            for block in answer.content
+        ),
+        meta=dict(answer.meta or {}),
+    )
+
+
+def _run(result: ToolResult) -> RunResult:
+    told = result.structured
+    if not isinstance(told, Mapping) or not isinstance(told.get("run_id"), str):
+        if result.is_error:
+            raise ToolFailed(message=result.text, result=result)
+        raise Garbled(message="the answer is not that of a run: does this domain have an engine")
+    return RunResult(
+        run_id=told["run_id"],
+        status=str(told.get("status", "")),
+        stop_reason=str(told.get("stop_reason", "")),
+        answer=told.get("answer"),
+        partial=bool(told.get("partial", False)),
+        steps=tuple(one for one in told.get("steps") or () if isinstance(one, Mapping)),
+        result=result,
+    )
