@@ -12,6 +12,7 @@ from thoughtgate.core.errors import SchemaRejected
 from thoughtgate.core.json import JsonObject, JsonValue, digest
 from thoughtgate.core.servers import Listing, Server
 from thoughtgate.core.tools import Effect, Quarantined, Tool
+from thoughtgate.schema.registration import normalise_input
 
 MAX_ADVERTISED = 60
 """Characters of the longest advertised name; providers stop at 64, and clients add to it."""
@@ -21,8 +22,6 @@ _MAX_TOOL_NAME = 128
 _TOOL_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{_MAX_TOOL_NAME}}}")
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 _HASHED = re.compile(rf"-[0-9a-f]{{{_HASH_DIGITS}}}\Z")
-
-_ANY_OBJECT: JsonObject = {"type": "object"}
 
 _FIELD_TYPES: Mapping[str, type] = {
     "title": str,
@@ -168,25 +167,18 @@ def _fault(definition: JsonValue, name: str, names: set[str]) -> tuple[str, str]
 
 
 def _schema_fault(definition: JsonObject, reject: Reject) -> tuple[str, str] | None:
-    given = definition.get("inputSchema", True)
-    if given is not True and not isinstance(given, Mapping):
-        return "bad_input_schema", "inputSchema must be a JSON object"
-    if given is not True and "object" not in _types(given):
-        return "bad_input_schema", 'the type of inputSchema must be "object"'
-    produced = definition.get("outputSchema")
+    given, produced = definition.get("inputSchema"), definition.get("outputSchema")
+    try:
+        normalise_input(given)
+    except SchemaRejected as verdict:
+        return verdict.rule, f"inputSchema{verdict.pointer}: {verdict.message}"
     if produced is not None and not isinstance(produced, Mapping | bool):
         return "bad_output_schema", "outputSchema must be a JSON object"
     for field, schema in (("inputSchema", given), ("outputSchema", produced)):
-        verdict = reject(schema) if isinstance(schema, Mapping) else None
-        if verdict is not None:
-            return verdict.rule, f"{field}{verdict.pointer}: {verdict.message}"
+        rejected = reject(schema) if isinstance(schema, Mapping) else None
+        if rejected is not None:
+            return rejected.rule, f"{field}{rejected.pointer}: {rejected.message}"
     return None
-
-
-def _types(schema: JsonObject) -> JsonValue:
-    """Return the schema's types; whether they are types at all is for `reject` to say."""
-    kinds = schema.get("type", "object")
-    return kinds if isinstance(kinds, list) else [kinds]
 
 
 def _tool(definition: JsonObject, server: Server, said: Effect | None) -> Tool:
@@ -195,7 +187,7 @@ def _tool(definition: JsonObject, server: Server, said: Effect | None) -> Tool:
         name=definition["name"],
         definition=definition,
         digest=digest(definition),
-        input_schema=_input_schema(definition),
+        input_schema=normalise_input(definition.get("inputSchema")),
         output_schema=definition.get("outputSchema"),
         effect=said or _declared_effect(definition, server),
         tags=server.tags,
@@ -203,12 +195,6 @@ def _tool(definition: JsonObject, server: Server, said: Effect | None) -> Tool:
         nulls=server.nulls,
         call_timeout=server.call_timeout,
     )
-
-
-def _input_schema(definition: JsonObject) -> JsonObject:
-    """Return the schema that arguments are held against; they are always an object."""
-    given = definition.get("inputSchema", True)
-    return given if isinstance(given, Mapping) and given else _ANY_OBJECT
 
 
 def _declared_effect(definition: JsonObject, server: Server) -> Effect:

@@ -195,11 +195,7 @@ def _plain(tool: Tool) -> dict[str, JsonValue]:
         for key, value in tool.definition.items()
         if value is not None or key not in _OPTIONAL
     }
-    return {**plain, "inputSchema": _of_object(tool.input_schema)}
-
-
-def _of_object(schema: JsonObject) -> JsonObject:
-    return schema if schema.get("type") == "object" else {**schema, "type": "object"}
+    return {**plain, "inputSchema": tool.input_schema}
 
 
 def _without(schema: JsonObject, hidden: Iterable[str]) -> JsonObject:

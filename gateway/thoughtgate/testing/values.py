@@ -9,6 +9,7 @@ from thoughtgate.core.calls import LOCAL, Call, Notice, Session, Source, ToolNam
 from thoughtgate.core.json import JsonObject, JsonValue, digest
 from thoughtgate.core.servers import Era, Listing, LocalTransport, Server
 from thoughtgate.core.tools import Tool
+from thoughtgate.schema.registration import normalise_input
 
 _IDS = count(1)
 
@@ -52,7 +53,7 @@ def make_tool(server: str = "files", name: str = "read", **fields: JsonValue) ->
     defaults: dict[str, JsonValue] = {
         "definition": definition,
         "digest": digest(definition),
-        "input_schema": definition["inputSchema"],
+        "input_schema": normalise_input(definition.get("inputSchema")),
         "output_schema": definition.get("outputSchema"),
     }
     return Tool(server=server, name=name, **{**defaults, **fields})

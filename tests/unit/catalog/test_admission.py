@@ -34,9 +34,8 @@ def reject_int(schema: JsonObject) -> SchemaRejected | None:
         ({"name": 5, "inputSchema": {"type": "object"}}, "bad_name"),
         (make_definition("t", description=5), "bad_field"),
         (make_definition("t", annotations=[]), "bad_field"),
-        ({"name": "t", "inputSchema": False}, "bad_input_schema"),
-        ({"name": "t", "inputSchema": None}, "bad_input_schema"),
-        ({"name": "t", "inputSchema": {"type": "string"}}, "bad_input_schema"),
+        ({"name": "t", "inputSchema": False}, "input_not_object"),
+        ({"name": "t", "inputSchema": {"type": "string"}}, "input_not_object"),
         ({"name": "t", "inputSchema": {"properties": {"n": {"type": "int"}}}}, "metaschema"),
         (make_definition("t", outputSchema=5), "bad_output_schema"),
         (make_definition("t", outputSchema={"properties": {"n": {"type": "int"}}}), "metaschema"),
@@ -79,11 +78,18 @@ def test_the_definition_is_kept_whole_and_pinned_whole() -> None:
     assert tool.digest == digest(definition)
 
 
-@pytest.mark.parametrize("schema", [True, {}])
+@pytest.mark.parametrize("schema", [True, {}, None])
 def test_a_schema_that_says_nothing_takes_any_object(schema: JsonValue) -> None:
-    listing = make_listing("files", {"name": "t", "inputSchema": schema}, {"name": "none"})
+    listing = make_listing("files", {"name": "t", "inputSchema": schema})
     part = admit(listing, server=make_server(), effects={}, reject=accept)
-    assert [tool.input_schema for tool in part.tools] == [{"type": "object"}] * 2
+    assert part.tools[0].input_schema == {"type": "object"}
+
+
+def test_a_missing_schema_takes_any_object() -> None:
+    part = admit(
+        make_listing("files", {"name": "t"}), server=make_server(), effects={}, reject=accept
+    )
+    assert part.tools[0].input_schema == {"type": "object"}
 
 
 @pytest.mark.parametrize(

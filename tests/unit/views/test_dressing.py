@@ -57,7 +57,7 @@ def test_everything_but_the_name_is_shown_value_for_value(extra: JsonObject) -> 
 
 def test_a_missing_type_is_written_out_because_clients_refuse_the_list_without() -> None:
     shown = entry_of({"name": "t", "inputSchema": {"properties": {"a": {}}}}).shown
-    assert shown["inputSchema"] == {"properties": {"a": {}}, "type": "object"}
+    assert shown["inputSchema"] == {"type": "object", "properties": {"a": {}}}
 
 
 def test_a_null_in_an_optional_field_is_left_out_of_the_list_only() -> None:
