@@ -31,19 +31,19 @@ class AuditRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainReport:
-    """One chain: how many rows hold together, and where and why it breaks, if it does."""
+    """One writer's chain: how many rows hold together, and where and why it breaks, if it does."""
 
-    chain: str
+    writer: str
     rows: int
     first_ns: int = 0
     last_ns: int = 0
-    broken_seq: int | None = None
+    broken_at: int | None = None
     why: str = ""
 
     @property
     def ok(self) -> bool:
         """Say whether nothing of the chain was touched, as far as can be seen."""
-        return self.broken_seq is None
+        return self.broken_at is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,11 +182,11 @@ def _follow(
     if broken is None:
         broken = _end(database, chain_id, head, walk)
     report = ChainReport(
-        chain=head.chain,
+        writer=head.chain,
         rows=walk.rows,
         first_ns=walk.first_ns,
         last_ns=walk.last_ns,
-        broken_seq=broken.seq if broken else None,
+        broken_at=broken.seq if broken else None,
         why=broken.why if broken else "",
     )
     return report, walk.noted
@@ -218,7 +218,7 @@ def _compare(
     report = reports.get(head.chain)
     if report is None:
         reports[head.chain] = ChainReport(
-            chain=head.chain, rows=0, broken_seq=head.seq, why="the whole chain is missing"
+            writer=head.chain, rows=0, broken_at=head.seq, why="the whole chain is missing"
         )
         return
     if not report.ok or head.seq == 0:
@@ -231,7 +231,7 @@ def _compare(
     if stored is None or stored.hex() != head.hash:
         reports[head.chain] = replace(
             report,
-            broken_seq=head.seq,
+            broken_at=head.seq,
             why="the chain is not the one that was noted elsewhere: it was cut or rewritten",
         )
 
@@ -250,7 +250,7 @@ def _find_orphans(database: Database, known: set[int], reports: dict[str, ChainR
         if uid is None:
             name = f"#{chain_id}"
             reports[name] = ChainReport(
-                chain=name, rows=0, broken_seq=1, why="rows without a chain: its entry was removed"
+                writer=name, rows=0, broken_at=1, why="rows without a chain: its entry was removed"
             )
 
 
