@@ -1,1 +1,1 @@
-"""What clients see: each face decodes into core values and back."""
+"""What clients see: each face decodes its protocol into core values and back. Never decides."""

@@ -1,0 +1,96 @@
+"""The one table from errors to what a client of MCP sees.
+
+Never shows what went wrong inside us: a bug is a correlation id, the detail is in the log.
+"""
+
+import logging
+import secrets
+from collections.abc import Awaitable
+from typing import Any, NamedTuple
+
+from thoughtgate.core.errors import (
+    GateError,
+    InvalidArguments,
+    Malformed,
+    Overloaded,
+    Refused,
+    UnknownTarget,
+    UpstreamError,
+    UpstreamReplied,
+)
+from thoughtgate.core.json import JsonValue
+from thoughtgate.wire import codes
+from thoughtgate.wire.messages import BadMessage, MessageId, encode_failure, encode_reply
+from thoughtgate.wire.results import make_result
+from thoughtgate.wire.stateless import UnsupportedVersion
+
+_log = logging.getLogger("thoughtgate.surface")
+
+_FOR_MODELS = (InvalidArguments, Refused, Overloaded, UpstreamError)
+"""What a model may mend or work around: a result with `isError`, not a protocol error."""
+
+
+class Failed(NamedTuple):
+    """A JSON-RPC error, without the id of the request."""
+
+    code: int
+    message: str
+    data: JsonValue = None
+
+
+class Answer(NamedTuple):
+    """A whole reply; `code` is 0 for a result, else the error code."""
+
+    body: bytes
+    code: int = 0
+
+
+async def answered(id_: MessageId, work: Awaitable[bytes]) -> Answer:
+    """Return the reply to a request: the result that `work` returns, or the error it raises.
+
+    This is the door of the surface: nothing but a cancellation gets past it.
+    """
+    try:
+        return Answer(encode_reply(id_, await work))
+    except GateError as error:
+        failed = failed_by(error)
+    except Exception:  # noqa: BLE001 - the door: a bug becomes a reply with a correlation id
+        failed = _bug()
+    return refusal(id_, failed)
+
+
+def refusal(id_: MessageId | None, failed: Failed) -> Answer:
+    """Return the reply that carries a failure."""
+    return Answer(encode_failure(id_, failed.code, failed.message, failed.data), failed.code)
+
+
+def result_for_models(error: GateError) -> bytes | None:
+    """Return the error of a call as a tool's result, None when it is a protocol error."""
+    if not isinstance(error, _FOR_MODELS) or isinstance(error, UpstreamReplied):
+        return None
+    shown: dict[str, Any] = {**error.data, "error": error.code, "message": error.message}
+    return make_result(text=error.message, structured=shown, is_error=True)
+
+
+def failed_by(error: GateError) -> Failed:
+    """Return an error as a JSON-RPC error; what is not the caller's nor the server's is hidden."""
+    if isinstance(error, UpstreamReplied):
+        return Failed(error.rpc_code, error.rpc_message, error.rpc_data)
+    if isinstance(error, UnsupportedVersion):
+        return Failed(error.rpc_code, error.message, error.data)
+    if isinstance(error, BadMessage):
+        return Failed(error.rpc_code, error.message)
+    if isinstance(error, Malformed | UnknownTarget):
+        return Failed(codes.INVALID_PARAMS, error.message)
+    if isinstance(error, _FOR_MODELS):
+        return Failed(codes.INTERNAL_ERROR, error.message, {**error.data, "error": error.code})
+    return _bug()
+
+
+def _bug() -> Failed:
+    """Log the exception that is being handled under a fresh id, and return only that id."""
+    incident = secrets.token_hex(8)
+    _log.exception("request failed", extra={"incident": incident})
+    return Failed(
+        codes.INTERNAL_ERROR, f"internal error; look for {incident} in the log", {"id": incident}
+    )

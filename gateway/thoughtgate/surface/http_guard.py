@@ -1,0 +1,54 @@
+"""Which Host and Origin may speak to us: the guard against DNS rebinding, on every route.
+
+Never trusts a forwarded header: only `Host` and `Origin` are looked at.
+"""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from thoughtgate.surface.http_io import Headers, Refusal
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRules:
+    """Host names (without port) that reach us, and origins beyond those of these hosts.
+
+    An origin is `scheme://host[:port]`, compared whole. Pages of an allowed host may call from any
+    port: on loopback every local page has one of these names.
+    """
+
+    hosts: frozenset[str] = LOOPBACK
+    origins: frozenset[str] = frozenset()
+
+    def check(self, headers: Headers) -> None:
+        """Hold a request against the rules.
+
+        Raises:
+            Refusal: 421 for a foreign or missing Host, 403 for a foreign Origin.
+        """
+        host = headers.get(b"host", b"").decode("latin-1")
+        if _name(host) not in self.hosts:
+            raise Refusal(421, message="this host name is not served here")
+        origin = headers.get(b"origin")
+        if origin is not None and not self._welcomes(origin.decode("latin-1").lower()):
+            raise Refusal(403, message="this origin may not call")
+
+    def _welcomes(self, origin: str) -> bool:
+        if origin in self.origins:
+            return True
+        try:
+            parts = urlsplit(origin)
+        except ValueError:  # an address in brackets that is none
+            return False
+        return parts.scheme in {"http", "https"} and parts.hostname in self.hosts
+
+
+def _name(host: str) -> str:
+    """Return the name in a Host header, in lower case; the port is what follows the last colon."""
+    host = host.strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    name, colon, port = host.partition(":")
+    return name if not colon or port.isdigit() else ""

@@ -1,0 +1,172 @@
+"""The MCP face over HTTP: a raw ASGI application. `/mcp` is the default domain, `/mcp/NAME` NAME.
+
+Never guesses an era from a client's name: the version header decides, and what it does not know
+is refused by the newer era, which names the versions that it speaks.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from thoughtgate.core.domains import DEFAULT_DOMAIN
+from thoughtgate.core.errors import UnknownTarget
+from thoughtgate.sessions import Sessions
+from thoughtgate.surface.changes import Changes
+from thoughtgate.surface.clients import Clients
+from thoughtgate.surface.errors import Failed, refusal
+from thoughtgate.surface.handshake import HandshakeMethods
+from thoughtgate.surface.http_exchange import Streams
+from thoughtgate.surface.http_handshake import HandshakeFace
+from thoughtgate.surface.http_io import (
+    Headers,
+    HttpRequest,
+    Receive,
+    Refusal,
+    Scope,
+    Send,
+    check_post,
+    not_allowed,
+    read_body,
+    refuse,
+    repeated,
+    respond,
+)
+from thoughtgate.surface.http_stateless import StatelessFace
+from thoughtgate.surface.ports import Gateway
+from thoughtgate.surface.settings import FaceSettings
+from thoughtgate.surface.stateless import StatelessMethods
+from thoughtgate.surface.tools import ToolDesk
+from thoughtgate.wire import codes, handshake, stateless
+from thoughtgate.wire.messages import BadMessage, Message, Request, decode
+
+_ENDPOINT: Final = "/mcp"
+_HEALTH: Final = "/healthz"
+_VERSION: Final = handshake.VERSION_HEADER.encode()
+_SESSION: Final = handshake.SESSION_HEADER.encode()
+
+
+class McpFront:
+    """The ASGI application. `close` ends its streams, which a server waits for when it stops."""
+
+    def __init__(self, gateway: Gateway, sessions: Sessions, settings: FaceSettings) -> None:
+        self._settings = settings
+        self._desk = ToolDesk(
+            gateway, page_size=settings.page_size, call_timeout=settings.call_timeout
+        )
+        self._changes = Changes(gateway)
+        self._clients = Clients(sessions, self._changes)
+        streams = Streams(most=settings.max_streams, keepalive=settings.keepalive)
+        old = HandshakeMethods(self._desk, sessions, settings.info)
+        new = StatelessMethods(self._desk, settings.info)
+        wait = settings.keepalive
+        self._handshake = HandshakeFace(old, self._clients, streams, keepalive=wait)
+        self._stateless = StatelessFace(new, self._changes, streams, keepalive=wait)
+
+    def close(self) -> None:
+        """End every stream with its proper last word and stop watching the gateway."""
+        self._changes.close()
+        self._clients.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        match scope["type"]:
+            case "http":
+                await self._guarded(scope, receive, send)
+            case "websocket":
+                await receive()
+                await send({"type": "websocket.close", "code": 1008})
+            case "lifespan":
+                await _live(receive, send)
+
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            headers = self._checked(scope["headers"])
+            if scope["path"] == _HEALTH:
+                await _health(scope["method"], send)
+                return
+            request = HttpRequest(
+                method=scope["method"],
+                headers=headers,
+                domain=_domain(scope["path"]),
+                principal=self._settings.identify(headers),
+                receive=receive,
+                send=send,
+            )
+            await self._serve(request)
+        except Refusal as error:
+            await refuse(send, error)
+
+    def _checked(self, pairs: Sequence[tuple[bytes, bytes]]) -> Headers:
+        """Return the headers, once Host and Origin are checked, whatever the path."""
+        headers = dict(pairs)
+        self._settings.hosts.check(headers)
+        twice = repeated(pairs) if len(headers) != len(pairs) else None
+        if twice is not None:
+            message = f"the {twice} header came twice"
+            raise Refusal(400, message=message, code=codes.HEADER_MISMATCH)
+        return headers
+
+    async def _serve(self, request: HttpRequest) -> None:
+        try:
+            self._desk.view(request.domain)
+        except UnknownTarget:
+            raise Refusal(404, message="no such domain") from None
+        version = request.header(_VERSION)
+        stateful = version is None or version in handshake.VERSIONS
+        if request.method == "POST":
+            await self._post(request, stateful=stateful)
+        elif request.method == "GET" and stateful:
+            await self._handshake.get(request)
+        elif request.method == "DELETE" and stateful:
+            await self._handshake.delete(request)
+        else:
+            raise not_allowed(b"GET, POST, DELETE" if stateful else b"POST")
+
+    async def _post(self, request: HttpRequest, *, stateful: bool) -> None:
+        check_post(request)
+        body = await read_body(
+            request, cap=self._settings.max_body, seconds=self._settings.body_timeout
+        )
+        try:
+            message = decode(body)
+        except BadMessage as error:
+            failed = Failed(error.rpc_code, error.message)
+            await respond(request.send, 400, refusal(error.id, failed).body)
+            return
+        if stateful and not _forgot_header(request, message):
+            await self._handshake.post(request, message)
+        else:
+            await self._stateless.post(request, message)
+
+
+def _domain(path: str) -> str:
+    if path in {_ENDPOINT, _ENDPOINT + "/"}:
+        return DEFAULT_DOMAIN
+    prefix, slash, name = path.rpartition("/")
+    if prefix != _ENDPOINT or not slash:
+        raise Refusal(404, message="nothing is served here; the MCP endpoint is /mcp")
+    return name
+
+
+def _forgot_header(request: HttpRequest, message: Message) -> bool:
+    """Tell whether a request of the stateless era came without its header.
+
+    The stateless face tells the client so; without this it would hear of a missing session.
+    """
+    if not isinstance(message, Request) or _SESSION in request.headers:
+        return False
+    meta = message.params.get("_meta")
+    return type(meta) is dict and stateless.VERSION_KEY in meta
+
+
+async def _health(method: str, send: Send) -> None:
+    if method not in {"GET", "HEAD"}:
+        raise not_allowed(b"GET, HEAD")
+    await respond(send, 200, b'{"status":"ok"}')
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    while True:
+        event = await receive()
+        await send({"type": event["type"] + ".complete"})
+        if event["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,253 @@
+"""The MCP face over standard input and output: one client, both eras on one pipe.
+
+Never writes anything but protocol. Calls run side by side; a cancellation overtakes them.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final, Protocol
+
+from thoughtgate.core.calls import LOCAL
+from thoughtgate.core.errors import GateError, Malformed
+from thoughtgate.sessions import Connected, Sessions
+from thoughtgate.surface.changes import Bell, Changes, Wake
+from thoughtgate.surface.clients import Clients, Live, Running
+from thoughtgate.surface.errors import Answer, Failed, answered, failed_by, refusal
+from thoughtgate.surface.handshake import HandshakeMethods
+from thoughtgate.surface.ports import Gateway
+from thoughtgate.surface.settings import FaceSettings
+from thoughtgate.surface.stateless import StatelessMethods
+from thoughtgate.surface.tools import ToolDesk
+from thoughtgate.wire import codes, handshake, methods, stateless
+from thoughtgate.wire.ids import InFlight
+from thoughtgate.wire.lines import LineSplitter
+from thoughtgate.wire.messages import (
+    BadMessage,
+    Notification,
+    Request,
+    decode,
+    encode_notification,
+    encode_reply,
+)
+
+_CHUNK: Final = 65536
+_CHANGED: Final = encode_notification(methods.TOOLS_CHANGED)
+
+
+class Reader(Protocol):
+    """Where a client's bytes come from; `asyncio.StreamReader` is one."""
+
+    async def read(self, n: int, /) -> bytes:
+        """Return at most `n` bytes, none at the end."""
+        ...
+
+
+class Writer(Protocol):
+    """Where our bytes go; `asyncio.StreamWriter` is one."""
+
+    def write(self, data: bytes, /) -> None:
+        """Take bytes."""
+        ...
+
+    async def drain(self) -> None:
+        """Return when there is room for more."""
+        ...
+
+
+async def serve_stdio(
+    gateway: Gateway,
+    sessions: Sessions,
+    domain: str,
+    pipe: tuple[Reader, Writer],
+    settings: FaceSettings,
+    grace: float = 2.0,
+) -> None:
+    """Serve one client until its end of the pipe closes.
+
+    Calls that run then have `grace` seconds to finish and be answered: who pipes a file of requests
+    in wants the answers.
+
+    Raises:
+        UnknownTarget: No such domain.
+    """
+    gateway.view(domain)
+    face = _StdioFace(gateway, sessions, domain, pipe[1], settings)
+    try:
+        await face.read(pipe[0])
+        await face.finish(grace)
+    except (BrokenPipeError, ConnectionResetError):  # the client is gone: there is nobody to tell
+        pass
+    finally:
+        await face.close()
+
+
+class _StdioFace:
+    def __init__(
+        self,
+        gateway: Gateway,
+        sessions: Sessions,
+        domain: str,
+        writer: Writer,
+        settings: FaceSettings,
+    ) -> None:
+        self._domain = domain
+        self._writer = writer
+        self._settings = settings
+        self._order = asyncio.Lock()
+        desk = ToolDesk(gateway, page_size=settings.page_size, call_timeout=settings.call_timeout)
+        self._changes = Changes(gateway)
+        self._clients = Clients(sessions, self._changes)
+        self._old = HandshakeMethods(desk, sessions, settings.info)
+        self._new = StatelessMethods(desk, settings.info)
+        self._session_id = ""
+        self._running: InFlight[Running] = InFlight()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._standing: set[asyncio.Task[None]] = set()
+
+    async def read(self, reader: Reader) -> None:
+        """Take messages until the end, or until a line that is too long to read past."""
+        splitter = LineSplitter(cap=self._settings.max_body)
+        while data := await reader.read(_CHUNK):
+            try:
+                lines = splitter.feed(data)
+            except Malformed as error:
+                await self._write(refusal(None, Failed(codes.PARSE_ERROR, error.message)).body)
+                return
+            for line in lines:
+                await self._take(line)
+
+    async def finish(self, grace: float) -> None:
+        """Let running calls end, for a while."""
+        calls = self._tasks - self._standing
+        if calls:
+            await asyncio.wait(calls, timeout=grace)
+
+    async def close(self) -> None:
+        """Give up what still runs and forget the client."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._session_id:
+            self._clients.sessions.close(self._session_id, LOCAL)
+        self._changes.close()
+        self._clients.close()
+
+    async def _take(self, line: bytes) -> None:
+        try:
+            message = decode(line)
+        except BadMessage as error:
+            await self._write(refusal(error.id, Failed(error.rpc_code, error.message)).body)
+            return
+        if isinstance(message, Request):
+            await self._request(message)
+        elif isinstance(message, Notification):
+            self._note(message)
+
+    def _note(self, message: Notification) -> None:
+        if message.method == methods.CANCELLED:
+            running = self._running.get(methods.read_cancelled(message.params))
+            if running is not None:
+                running.give_up()
+        elif message.method == methods.INITIALIZED:
+            client = self._client()
+            if client is not None:
+                self._start(self._tell_changes(client[1].bell), standing=True)
+
+    async def _request(self, request: Request) -> None:
+        """Start a request. What needs no waiting, such as `initialize`, is answered at once."""
+        if request.method == methods.INITIALIZE:
+            await self._write(self._hello(request).body)
+            return
+        if len(self._running) >= self._settings.max_running:
+            failed = Failed(codes.INTERNAL_ERROR, "too many requests are in flight; try later")
+            await self._write(refusal(request.id, failed).body)
+            return
+        if self._running.get(request.id) is not None:
+            failed = Failed(codes.INVALID_REQUEST, "a request with this id is in flight")
+            await self._write(refusal(request.id, failed).body)
+            return
+        listens = request.method == methods.LISTEN
+        task = self._start(self._answer(request), standing=listens)
+        self._running.add(request.id, Running(task))
+        task.add_done_callback(lambda _: self._running.discard(request.id))
+
+    async def _answer(self, request: Request) -> None:
+        answer = await answered(request.id, self._work(request))
+        self._running.discard(request.id)
+        await self._write(answer.body)
+
+    async def _work(self, request: Request) -> bytes:
+        meta = request.params.get("_meta")
+        if type(meta) is dict and stateless.VERSION_KEY in meta:
+            return await self._stateless(request)
+        client = self._client()
+        if client is not None:
+            return await self._old.result(client[0], request, self._write, None)
+        if request.method == methods.PING:
+            return b"{}"
+        raise BadMessage(message="send initialize first", rpc_code=codes.INVALID_REQUEST)
+
+    async def _stateless(self, request: Request) -> bytes:
+        envelope = stateless.read_envelope(request.method, request.params)
+        if request.method == methods.LISTEN:
+            return await self._listen(request)
+        via = (self._write, None)
+        return await self._new.result(request, envelope, self._domain, LOCAL, via)
+
+    async def _listen(self, request: Request) -> bytes:
+        tools = stateless.read_listen(request.params)
+        bell = self._changes.join(self._domain)
+        try:
+            await self._write(stateless.acknowledged(request.id, tools=tools))
+            while (wake := await bell.wait(None)) is not Wake.CLOSED:
+                if wake is Wake.CHANGED and tools:
+                    await self._write(stateless.tools_changed(request.id))
+        finally:
+            self._changes.leave(bell)
+        return stateless.listen_result(request.id)
+
+    async def _tell_changes(self, bell: Bell) -> None:
+        while (wake := await bell.wait(None)) is not Wake.CLOSED:
+            if wake is Wake.CHANGED:
+                await self._write(_CHANGED)
+
+    def _hello(self, request: Request) -> Answer:
+        try:
+            if self._session_id:
+                raise _again()
+            said = handshake.read_hello(request.params)
+            result = self._old.welcome(said.version, self._domain)
+            self._session_id = self._clients.open(said, LOCAL, self._domain).id
+        except GateError as error:
+            return refusal(request.id, failed_by(error))
+        return Answer(encode_reply(request.id, result))
+
+    def _client(self) -> tuple[Connected, Live] | None:
+        return self._clients.find(self._session_id, LOCAL, self._domain)
+
+    def _start(self, work: Coroutine[Any, Any, None], *, standing: bool) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        if standing:
+            self._standing.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Forget a task. Only writing to a client that is gone can have failed in it."""
+        self._tasks.discard(task)
+        self._standing.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+    async def _write(self, message: bytes) -> None:
+        """Write one line; white space inside a relayed result may hold line ends."""
+        if b"\n" in message or b"\r" in message:
+            message = message.replace(b"\n", b" ").replace(b"\r", b" ")
+        async with self._order:
+            self._writer.write(message + b"\n")
+            await self._writer.drain()
+
+
+def _again() -> BadMessage:
+    return BadMessage(message="initialize came twice", rpc_code=codes.INVALID_REQUEST)

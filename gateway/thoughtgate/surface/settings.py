@@ -1,0 +1,38 @@
+"""What the faces of MCP are told once, when they are built. Never read from the environment."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from thoughtgate.core.calls import LOCAL, Principal
+from thoughtgate.core.json import JsonObject
+from thoughtgate.surface.http_guard import HostRules
+from thoughtgate.surface.http_io import Headers
+from thoughtgate.wire.strict import MAX_REQUEST
+
+
+def everybody_is_local(headers: Headers) -> Principal:
+    """Return the one principal of a gateway without authentication."""
+    del headers
+    return LOCAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaceSettings:
+    """Limits and identity of a face; times are seconds, sizes bytes.
+
+    `info` is our `serverInfo`. `page_size` is tools per page. `call_timeout` bounds a call beyond
+    the tool's own. `body_timeout` is how long a body may take to arrive, `keepalive` how long a
+    stream may be silent. `max_streams` counts GET streams and subscriptions together. `identify`
+    tells who sent a request.
+    """
+
+    info: JsonObject
+    page_size: int = 100
+    call_timeout: float = 120.0
+    max_body: int = MAX_REQUEST
+    body_timeout: float = 15.0
+    keepalive: float = 15.0
+    max_streams: int = 1024
+    max_running: int = 1024
+    hosts: HostRules = field(default_factory=HostRules)
+    identify: Callable[[Headers], Principal] = everybody_is_local
