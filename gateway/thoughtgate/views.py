@@ -17,6 +17,10 @@ from thoughtgate.core.errors import InvalidArguments
 from thoughtgate.core.json import JsonObject, JsonValue, canonical, digest
 from thoughtgate.core.problems import Problem
 from thoughtgate.core.tools import Tool
+from thoughtgate.schema.checks import compiled
+from thoughtgate.schema.equality import json_type
+from thoughtgate.schema.explain import arguments_report
+from thoughtgate.schema.pointers import pointer
 
 UNTOUCHED = "mcp"
 """The limits profile that shows schemas and own names as they are."""
@@ -32,9 +36,10 @@ class Entry:
     """One tool as a domain shows it.
 
     `name` is what clients call; `shown` the tool object that they see, the server's own value for
-    value except for the name and what the domain dresses; `fixed` are the hidden arguments;
-    `digest` is that of `shown`; `tokens` estimates what it costs a model: the bytes of its compact
-    JSON by 4, rounded up (providers count differently).
+    value except for the name and what the domain dresses; `fixed` are the hidden arguments and
+    `visible` is the input schema without them; `digest` is that of `shown`; `tokens` estimates
+    what it costs a model: the bytes of its compact JSON by 4, rounded up (providers count
+    differently).
     """
 
     name: str
@@ -42,6 +47,7 @@ class Entry:
     shown: JsonObject
     digest: str
     tokens: int
+    visible: JsonObject
     fixed: JsonObject = field(default_factory=dict)
 
     def to_true(self, arguments: JsonObject) -> JsonObject:
@@ -54,7 +60,7 @@ class Entry:
             return arguments
         for name in self.fixed:
             if name in arguments:
-                raise _unknown_argument(self.name, name)
+                raise _unknown_argument(self.name, name, arguments[name])
         return {**arguments, **self.fixed}
 
 
@@ -83,7 +89,7 @@ class View:
 
 def build(domain: Domain, catalog: Catalog) -> View:
     """Return the view of a domain. It depends on nothing but its two arguments."""
-    chosen = [tool for tool in catalog.tools if _shows(domain, tool)]
+    chosen, misfits = _chosen(domain, catalog)
     names, warnings = _names(domain, chosen)
     entries = tuple(
         _entry(names[tool.key], tool, _dress(domain, tool)) for tool in chosen if tool.key in names
@@ -96,7 +102,12 @@ def build(domain: Domain, catalog: Catalog) -> View:
         entries=entries,
         table={entry.name: entry for entry in entries},
         tokens=tokens,
-        warnings=(*_idle_rules(domain, catalog), *warnings, *_over_budget(domain, entries, tokens)),
+        warnings=(
+            *_idle_rules(domain, catalog),
+            *misfits,
+            *warnings,
+            *_over_budget(domain, entries, tokens),
+        ),
     )
 
 
@@ -111,6 +122,36 @@ def _dress(domain: Domain, tool: Tool) -> ToolDress:
 def _shows(domain: Domain, tool: Tool) -> bool:
     included = not domain.include or any(_matches(rule, tool) for rule in domain.include)
     return included and not any(_matches(rule, tool) for rule in domain.exclude)
+
+
+def _chosen(domain: Domain, catalog: Catalog) -> tuple[list[Tool], list[str]]:
+    """Return the tools to show, and warnings for those whose fixed arguments cannot be sent."""
+    chosen: list[Tool] = []
+    misfits: list[str] = []
+    for tool in catalog.tools:
+        if not _shows(domain, tool):
+            continue
+        wrong = _misfits(tool, _dress(domain, tool).fixed)
+        if wrong:
+            misfits.append(
+                f"{_path(tool)} is left out: it does not take {', '.join(wrong)} as fixed"
+            )
+        else:
+            chosen.append(tool)
+    return chosen, misfits
+
+
+def _misfits(tool: Tool, fixed: JsonObject) -> list[str]:
+    """Return the fixed arguments that the tool's schema refuses whatever else is sent."""
+    if not fixed:
+        return []
+    problems = compiled(tool.digest + "#in", tool.input_schema).problems(fixed)
+    places = {problem.pointer for problem in problems if problem.got_type != "absent"}
+    return [name for name in fixed if any(_within(place, pointer([name])) for place in places)]
+
+
+def _within(place: str, name: str) -> bool:
+    return place == name or place.startswith(name + "/")
 
 
 def _matches(rule: str, tool: Tool) -> bool:
@@ -168,11 +209,10 @@ def _sharing(names: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
 
 
 def _entry(name: str, tool: Tool, dress: ToolDress) -> Entry:
-    shown = {**_plain(tool), "name": name}
+    visible = _without(tool.input_schema, dress.fixed) if dress.fixed else tool.input_schema
+    shown = {**_plain(tool), "name": name, "inputSchema": visible}
     if dress.description is not None:
         shown["description"] = dress.description
-    if dress.fixed:
-        shown["inputSchema"] = _without(shown["inputSchema"], dress.fixed)
     written = canonical(shown)
     return Entry(
         name=name,
@@ -180,22 +220,21 @@ def _entry(name: str, tool: Tool, dress: ToolDress) -> Entry:
         shown=shown,
         digest="sha256:" + hashlib.sha256(written).hexdigest(),
         tokens=-(-len(written) // 4),
+        visible=visible,
         fixed=dress.fixed,
     )
 
 
 def _plain(tool: Tool) -> dict[str, JsonValue]:
-    """Return the tool object as the server sent it, in the shape that every client can read.
+    """Return the tool object as the server sent it, without nulls for the specification's fields.
 
-    Left out are nulls where the specification has an optional field, and an input schema always
-    says `"type": "object"`: a strict client refuses the whole list for either.
+    A strict client refuses the whole list for such a null.
     """
-    plain = {
+    return {
         key: value
         for key, value in tool.definition.items()
         if value is not None or key not in _OPTIONAL
     }
-    return {**plain, "inputSchema": tool.input_schema}
 
 
 def _without(schema: JsonObject, hidden: Iterable[str]) -> JsonObject:
@@ -210,20 +249,16 @@ def _without(schema: JsonObject, hidden: Iterable[str]) -> JsonObject:
     return shown
 
 
-def _unknown_argument(tool: str, name: str) -> InvalidArguments:
+def _unknown_argument(tool: str, name: str, value: JsonValue) -> InvalidArguments:
     problem = Problem(
-        pointer="/" + name.replace("~", "~0").replace("/", "~1"),
+        pointer=pointer([name]),
         keyword="additionalProperties",
-        expected="no such argument",
-        got_type="unknown",
+        expected="no property of this name",
+        got_type=json_type(value),
         got_preview="",
-        hint="leave it out",
     )
-    return InvalidArguments(
-        message=f"{tool} has no argument {name[:80]}; leave it out",
-        problems=(problem,),
-        data={"problems": [problem.as_json()]},
-    )
+    text, data = arguments_report(tool, [problem])
+    return InvalidArguments(message=text, problems=(problem,), data=data)
 
 
 def _idle_rules(domain: Domain, catalog: Catalog) -> Iterable[str]:

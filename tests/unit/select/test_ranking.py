@@ -103,7 +103,9 @@ def test_chinese_is_read_in_pairs_beside_words() -> None:
 def ranked_of(*sizes: int) -> list[Scored]:
     return [
         Scored(
-            entry=Entry(name=str(place), tool=make_tool(), shown={}, digest="", tokens=size),
+            entry=Entry(
+                name=str(place), tool=make_tool(), shown={}, visible={}, digest="", tokens=size
+            ),
             score=1.0,
         )
         for place, size in enumerate(sizes)

@@ -92,6 +92,15 @@ def test_a_client_that_sends_a_hidden_argument_is_told_that_there_is_none() -> N
     assert "blue" not in f"{caught.value.message}{caught.value.data}"
 
 
+@pytest.mark.parametrize("fixed", [{"tenant": 5}, {"tenant": "blue", "nobody/knows": 1}])
+def test_a_tool_that_does_not_take_its_fixed_arguments_is_left_out(fixed: JsonObject) -> None:
+    closed = {**SEARCH["inputSchema"], "additionalProperties": False}
+    view = view_of({**SEARCH, "inputSchema": closed}, dress=ToolDress(fixed=fixed))
+    assert not view.entries
+    assert len(view.warnings) == 1
+    assert "blue" not in view.warnings[0]
+
+
 @given(
     arguments=st.dictionaries(st.text(), JSON, max_size=4),
     fixed=st.dictionaries(st.text(), JSON, max_size=3),
@@ -99,7 +108,7 @@ def test_a_client_that_sends_a_hidden_argument_is_told_that_there_is_none() -> N
 def test_the_server_gets_what_was_sent_and_what_is_fixed_and_nothing_else(
     arguments: JsonObject, fixed: JsonObject
 ) -> None:
-    entry = entry_of(SEARCH, ToolDress(fixed=fixed))
+    entry = entry_of(make_definition("search"), ToolDress(fixed=fixed))
     free = {name: value for name, value in arguments.items() if name not in fixed}
     sent = entry.to_true(free)
     assert {name: value for name, value in sent.items() if name not in fixed} == free

@@ -1,0 +1,61 @@
+"""The stage that writes one audit row per call, whatever became of it.
+
+Never holds an argument or a result, only their digests.
+"""
+
+import hashlib
+from asyncio import CancelledError
+from time import perf_counter_ns, time_ns
+
+from thoughtgate.calls.outcome import INTERNAL_ERROR, Outcome, failed, finished
+from thoughtgate.calls.snapshot import Snapshot
+from thoughtgate.core.audit import AuditRow
+from thoughtgate.core.calls import Call, Result, ToolName
+from thoughtgate.core.errors import GateError
+from thoughtgate.core.json import digest
+from thoughtgate.core.ports import AuditLog, Next
+
+ACTION = "tool.call"
+_MAX_NAME = 128
+
+
+async def audited(call: Call, call_next: Next, *, snapshot: Snapshot, log: AuditLog) -> Result:
+    """Append one row for the call: success, refusal, failure and cancellation alike."""
+    at_ns, start, outcome = time_ns(), perf_counter_ns(), INTERNAL_ERROR
+    try:
+        result = await call_next(call)
+        outcome = finished(result)
+    except (GateError, CancelledError) as error:
+        outcome = failed(error)
+        raise
+    finally:
+        took_us = (perf_counter_ns() - start) // 1000
+        log.append(_row(call, outcome, snapshot=snapshot, at_ns=at_ns, took_us=took_us))
+    return result
+
+
+def _row(call: Call, outcome: Outcome, *, snapshot: Snapshot, at_ns: int, took_us: int) -> AuditRow:
+    entry = snapshot.entry(call)
+    asked = call.target.name if isinstance(call.target, ToolName) else call.advertised
+    result = outcome.result
+    return AuditRow(
+        at_ns=at_ns,
+        action=ACTION,
+        principal=call.principal.id,
+        domain=call.domain,
+        server=entry.tool.server if entry else "",
+        tool=entry.tool.name if entry else asked[:_MAX_NAME],
+        outcome=outcome.code,
+        reason=outcome.reason,
+        tool_digest=entry.tool.digest if entry else "",
+        effect=entry.tool.effect.value if entry else "",
+        arguments_digest=digest(call.arguments),
+        result_digest="sha256:" + hashlib.sha256(result.raw).hexdigest() if result else "",
+        policy=outcome.policy,
+        call_id=call.id,
+        run_id=call.run_id,
+        trace_id=f"{call.trace.trace_id:032x}" if call.trace else "",
+        session_id=call.session.id,
+        duration_us=took_us,
+        notes=result.notes if result else (),
+    )

@@ -1,0 +1,49 @@
+"""The stage that bounds a call: its deadline, its slot, and how deep calls may nest.
+
+Never gives a slot to a call inside another one: a run would wait for itself.
+"""
+
+import asyncio
+from dataclasses import replace
+
+from thoughtgate.calls.slots import Slots
+from thoughtgate.core.calls import Call, Result
+from thoughtgate.core.errors import Refused, UpstreamTimeout
+from thoughtgate.core.ports import Next
+
+GRACE = 1.0
+"""Seconds that the sender gets beyond the deadline to report the timeout itself."""
+
+
+async def bounded(call: Call, call_next: Next, *, slots: Slots, max_depth: int) -> Result:
+    """Run the call within its deadline and the limits of this gateway.
+
+    Raises:
+        Refused: Calls nest too deep.
+        Overloaded: No slot is free, and none came free in time.
+        UpstreamTimeout: Everything below hung beyond the deadline.
+    """
+    if call.depth > max_depth:
+        raise Refused(message=f"calls are nested deeper than {max_depth}")
+    latest = asyncio.get_running_loop().time() + call.tool.call_timeout
+    if latest < call.deadline:
+        call = replace(call, deadline=latest)
+    if call.depth:
+        return await _within(call, call_next)
+    await slots.take(call.principal.id, call.deadline)
+    try:
+        return await _within(call, call_next)
+    finally:
+        slots.give(call.principal.id)
+
+
+async def _within(call: Call, call_next: Next) -> Result:
+    try:
+        async with asyncio.timeout_at(call.deadline + GRACE) as scope:
+            return await call_next(call)
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        raise UpstreamTimeout(
+            message=f"{call.tool.server} did not answer in time; the outcome is unknown"
+        ) from None

@@ -1,0 +1,142 @@
+"""The gateway: the live catalogue, its domains, and the path that every call takes.
+
+Never changes what a running call sees, and never waits: an update builds a new snapshot, and
+calls that began before it end on the old one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from thoughtgate.calls.path import Equipment, explain, path
+from thoughtgate.calls.sent import peer
+from thoughtgate.calls.snapshot import Snapshot
+from thoughtgate.catalog import Catalog, Part, merge
+from thoughtgate.core.calls import Call, Result
+from thoughtgate.core.domains import Domain
+from thoughtgate.core.errors import UnknownTarget
+from thoughtgate.core.servers import Server
+from thoughtgate.views import View
+
+Watcher = Callable[[frozenset[str]], None]
+"""Takes the names of the domains whose shown list has changed."""
+
+_MAX_GONE = 200
+"""Names that a domain remembers to have shown earlier."""
+
+
+class Gateway:
+    """Everything that clients and runs call through; belongs to one event loop."""
+
+    def __init__(self, equipment: Equipment, *, domains: Iterable[Domain] = ()) -> None:
+        self._equipment = equipment
+        self._parts: dict[str, Part] = {}
+        self._servers: dict[str, Server] = {}
+        self._watchers: list[Watcher] = []
+        self._snapshot = Snapshot(
+            catalog=merge(()), domains={domain.name: domain for domain in domains}
+        )
+        self._path = path(self._snapshot, equipment)
+
+    async def call(self, call: Call) -> Result:
+        """Carry one call through all stages.
+
+        Raises:
+            GateError: As the stages and the sender say.
+        """
+        return await self._path(call)
+
+    def view(self, domain: str) -> View:
+        """Return what a domain shows now.
+
+        Raises:
+            UnknownTarget: There is no such domain.
+        """
+        return self._snapshot.view(domain)
+
+    @property
+    def catalog(self) -> Catalog:
+        """Return the catalogue as it stands."""
+        return self._snapshot.catalog
+
+    @property
+    def domains(self) -> Mapping[str, Domain]:
+        """Return the domains by name."""
+        return self._snapshot.domains
+
+    def explain(self, domain: str, name: str) -> tuple[tuple[str, str], ...]:
+        """Return the stages that a call of this tool takes, and what each does to it.
+
+        Raises:
+            UnknownTarget: The domain shows no such tool.
+        """
+        entry = self.view(domain).table.get(name)
+        if entry is None:
+            raise UnknownTarget(name=name)
+        return explain(entry, self._snapshot, self._equipment)
+
+    def update(self, part: Part, server: Server) -> None:
+        """Put what a server offers now in the place of what it offered before."""
+        self._parts[part.server] = part
+        self._servers[part.server] = server
+        self._renew(merge(self._parts.values()), self._snapshot.domains)
+
+    def drop(self, server: str) -> None:
+        """Forget a server and its tools; its running calls end as they can."""
+        self._servers.pop(server, None)
+        if self._parts.pop(server, None) is not None:
+            self._renew(merge(self._parts.values()), self._snapshot.domains)
+
+    def set_domains(self, domains: Iterable[Domain]) -> None:
+        """Replace all domains."""
+        self._renew(self._snapshot.catalog, {domain.name: domain for domain in domains})
+
+    def watch(self, callback: Watcher) -> Callable[[], None]:
+        """Call back when what domains show has changed; returns how to stop that.
+
+        A domain that nobody has looked at yet is not told of.
+        """
+        self._watchers.append(callback)
+        return lambda: self._watchers.remove(callback)
+
+    def _renew(self, catalog: Catalog, domains: Mapping[str, Domain]) -> None:
+        before = self._snapshot
+        after = Snapshot(
+            catalog=catalog,
+            domains=domains,
+            peers={name: peer(server) for name, server in self._servers.items()},
+            views={
+                name: view
+                for name, view in before.views.items()
+                if view.catalog == catalog.revision and view.domain == domains.get(name)
+            },
+        )
+        changed = frozenset(name for name in before.views if _changed(name, before, after))
+        self._snapshot = replace(after, gone=_gone(changed, before, after))
+        self._path = path(self._snapshot, self._equipment)
+        if changed:
+            for watcher in list(self._watchers):
+                watcher(changed)
+
+
+def _changed(domain: str, before: Snapshot, after: Snapshot) -> bool:
+    """Return whether clients of a domain would see another list. Builds the new view."""
+    shown = before.views[domain]
+    if domain not in after.domains:
+        return bool(shown.entries)
+    return after.view(domain).revision != shown.revision
+
+
+def _gone(
+    changed: Iterable[str], before: Snapshot, after: Snapshot
+) -> Mapping[str, Mapping[str, str]]:
+    """Return the names that domains no longer show, the latest of them, with the revision."""
+    gone = {name: names for name, names in before.gone.items() if name in after.domains}
+    for domain in changed:
+        if domain not in after.domains:
+            continue
+        shown = after.view(domain).table
+        lost = dict.fromkeys(before.views[domain].table, after.catalog.revision)
+        names = {**gone.get(domain, {}), **lost}
+        kept = [(name, revision) for name, revision in names.items() if name not in shown]
+        gone[domain] = dict(kept[-_MAX_GONE:])
+    return gone

@@ -1,0 +1,39 @@
+"""The stage that finds what a call means: one look into the domain's table.
+
+Never takes a name apart, and never tells a hidden tool from a missing one.
+"""
+
+from dataclasses import replace
+
+from thoughtgate.calls.snapshot import Snapshot
+from thoughtgate.core.calls import Call, Result
+from thoughtgate.core.errors import UnknownTarget
+from thoughtgate.core.ports import Next
+
+
+async def resolved(call: Call, call_next: Next, *, snapshot: Snapshot) -> Result:
+    """Put the tool and its true arguments into the call.
+
+    Raises:
+        UnknownTarget: The domain shows no such tool, or there is no such domain.
+        InvalidArguments: The client sent an argument that the domain hides.
+    """
+    entry = snapshot.entry(call)
+    if entry is None:
+        name = getattr(call.target, "name", "")
+        raise UnknownTarget(name=name, hint=_hint(snapshot.gone.get(call.domain, {}).get(name)))
+    return await call_next(
+        replace(
+            call,
+            target=entry.tool,
+            advertised=entry.name,
+            arguments=entry.to_true(call.arguments),
+        )
+    )
+
+
+def _hint(revision: str | None) -> str:
+    """Say so when the client has seen the tool here before: its list is out of date."""
+    if revision is None:
+        return ""
+    return f"it was removed at catalogue revision {revision[:19]}, list the tools again"

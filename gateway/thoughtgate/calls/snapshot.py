@@ -1,0 +1,50 @@
+"""What one call sees: the catalogue and the domains as they stood when it began.
+
+Never changes under a running call: an update makes a new snapshot, and a call ends on its own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from thoughtgate.catalog import Catalog
+from thoughtgate.core.calls import Call, ToolName
+from thoughtgate.core.domains import Domain
+from thoughtgate.core.errors import UnknownTarget
+from thoughtgate.views import Entry, View, build
+
+Attributes = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One catalogue and the domains over it.
+
+    `peers` are span attributes by server; `gone` holds, by domain, the names that were shown
+    earlier and the catalogue revision that took them away. `views` fills as domains are asked for.
+    """
+
+    catalog: Catalog
+    domains: Mapping[str, Domain]
+    peers: Mapping[str, Attributes] = field(default_factory=dict)
+    gone: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    views: dict[str, View] = field(default_factory=dict)
+
+    def view(self, domain: str) -> View:
+        """Return a domain's view, built when it is first asked for.
+
+        Raises:
+            UnknownTarget: There is no such domain.
+        """
+        found = self.views.get(domain)
+        if found is None:
+            if domain not in self.domains:
+                raise UnknownTarget(name=domain, kind="domain")
+            found = self.views[domain] = build(self.domains[domain], self.catalog)
+        return found
+
+    def entry(self, call: Call) -> Entry | None:
+        """Return what the call means, None when its domain shows no such tool."""
+        name = call.target.name if isinstance(call.target, ToolName) else call.advertised
+        if call.domain not in self.domains:
+            return None
+        return self.view(call.domain).table.get(name)

@@ -1,0 +1,119 @@
+"""The stage that records a call's SERVER span, by the MCP conventions.
+
+Never waits for an exporter, and never holds content unless capture is on.
+"""
+
+from asyncio import CancelledError
+from dataclasses import replace
+from time import time_ns
+
+from thoughtgate.calls.outcome import INTERNAL_ERROR, Outcome, failed, finished
+from thoughtgate.calls.snapshot import Snapshot
+from thoughtgate.core.calls import Call, Result, Source, ToolName
+from thoughtgate.core.errors import GateError
+from thoughtgate.core.json import canonical
+from thoughtgate.core.ports import Next, Recorder
+from thoughtgate.core.traces import SpanKind, SpanRecord
+from thoughtgate.telemetry import names
+from thoughtgate.telemetry.spans import child
+
+_MAX_NAME = 128
+
+
+async def traced(
+    call: Call, call_next: Next, *, snapshot: Snapshot, recorder: Recorder, capture: int
+) -> Result:
+    """Record the span of a call with the outcome of everything below.
+
+    An engine's call is no request of a client, so its span is INTERNAL; it hangs below the span
+    of the Action. `capture` is how many bytes of arguments and result are kept, 0 for none.
+    """
+    context = child(call.trace)
+    start, outcome = time_ns(), INTERNAL_ERROR
+    try:
+        result = await call_next(replace(call, trace=context))
+        outcome = finished(result)
+    except (GateError, CancelledError) as error:
+        outcome = failed(error)
+        raise
+    finally:
+        attributes = _attributes(call, outcome, snapshot)
+        if capture:
+            attributes.update(_content(call, outcome, capture))
+        span = SpanRecord(
+            name=_name(attributes),
+            kind=SpanKind.SERVER if call.source is Source.CLIENT else SpanKind.INTERNAL,
+            context=context,
+            parent_id=call.trace.span_id if call.trace else 0,
+            start_ns=start,
+            end_ns=time_ns(),
+            attributes=attributes,
+            error=outcome.reason if outcome.fault else None,
+            cancelled=outcome.cancelled,
+        )
+        recorder.record(span)
+    return result
+
+
+def _name(attributes: dict[str, object]) -> str:
+    """Return the span's name; a name that no tool has would make names without end."""
+    if names.TOOL_DIGEST not in attributes:
+        return names.METHOD_TOOLS_CALL
+    return names.tool_call_span(str(attributes[names.GEN_AI_TOOL_NAME]))
+
+
+def _attributes(call: Call, outcome: Outcome, snapshot: Snapshot) -> dict[str, object]:
+    asked = call.target.name if isinstance(call.target, ToolName) else call.advertised
+    found: dict[str, object] = {
+        names.MCP_METHOD: names.METHOD_TOOLS_CALL,
+        names.GEN_AI_OPERATION: names.OPERATION_EXECUTE_TOOL,
+        names.GEN_AI_TOOL_NAME: asked[:_MAX_NAME],
+        names.GEN_AI_TOOL_CALL_ID: call.id,
+        names.OPENINFERENCE_KIND: names.KIND_TOOL,
+        names.MCP_PROTOCOL_VERSION: call.session.version,
+        names.ORIGIN: call.session.origin,
+        names.PRINCIPAL: call.principal.id,
+        names.DOMAIN: call.domain,
+        names.CATALOGUE_REVISION: snapshot.catalog.revision,
+    }
+    entry = snapshot.entry(call)
+    if entry is not None:
+        found[names.SERVER] = entry.tool.server
+        found[names.TOOL_DIGEST] = entry.tool.digest
+        found[names.TOOL_EFFECT] = entry.tool.effect.value
+    if call.session.id:
+        found[names.MCP_SESSION_ID] = call.session.id
+    if call.run_id:
+        found[names.RUN_ID] = call.run_id
+    if call.depth:
+        found[names.CALL_DEPTH] = call.depth
+    if call.trace is not None and not call.trace.sampled:
+        found[names.REMOTE_UNSAMPLED] = True
+    _add_outcome(found, outcome)
+    return found
+
+
+def _add_outcome(found: dict[str, object], outcome: Outcome) -> None:
+    if outcome.error_type:
+        found[names.ERROR_TYPE] = outcome.error_type
+    if outcome.rpc_code is not None:
+        found[names.RPC_STATUS_CODE] = str(outcome.rpc_code)
+    if outcome.result is not None:
+        found[names.RESULT_BYTES] = len(outcome.result.raw)
+        if outcome.result.notes:
+            found[names.NOTES] = list(outcome.result.notes)
+
+
+def _content(call: Call, outcome: Outcome, limit: int) -> dict[str, object]:
+    sent = canonical(call.arguments)[:limit].decode(errors="ignore")
+    found: dict[str, object] = {
+        names.GEN_AI_TOOL_ARGUMENTS: sent,
+        names.INPUT_VALUE: sent,
+        names.INPUT_MIME_TYPE: names.MIME_JSON,
+    }
+    if outcome.result is not None:
+        came = outcome.result.raw[:limit].decode(errors="ignore")
+        found[names.GEN_AI_TOOL_RESULT] = came
+        found[names.OUTPUT_VALUE] = came
+        found[names.OUTPUT_MIME_TYPE] = names.MIME_JSON
+    return found
