@@ -1,0 +1,259 @@
+"""The main job on this machine: find, classify, count, report and send, through the gateway.
+
+Never uses the network beyond loopback, and ends every process that it started.
+
+    python demo.py [--seed N] [--keep DIR] [--no-color]
+"""
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from count import differences, expected, recounted, reported
+from logbook import save, write_logs
+from processes import DemoFailed, Processes, environment, free_port, module
+from show import Screen, shortened, wants_color
+
+from thoughtgate.telemetry.otlp import SeenSpan
+from thoughtgate.telemetry.tree import render
+from thoughtgate.testing.otlp import OtlpReceiver
+from thoughtgate_client import Gate, GateError, RunResult, connect
+
+HERE = Path(__file__).resolve().parent
+TASK = (
+    "Find the log files of the last three months, read them and classify their errors by type, "
+    "count them, write the report with its chart, and send it."
+)
+DOMAIN = "logs"
+START = 30.0
+"""Seconds that a process gets to start; a busy machine needs some."""
+
+RUN = 45.0
+INCLUDED = ("logs/*", "report/*", "notify/send_webhook", "files/read_file", "files/list_directory")
+TOOLS = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where the demo keeps its things."""
+
+    root: Path
+
+    @property
+    def logs(self) -> Path:
+        """The log files."""
+        return self.root / "logs"
+
+    @property
+    def manifest(self) -> Path:
+        """What the writer of the logs knows."""
+        return self.root / "manifest.json"
+
+    @property
+    def reports(self) -> Path:
+        """Where reports are written."""
+        return self.root / "reports"
+
+    @property
+    def received(self) -> Path:
+        """What the webhook received."""
+        return self.root / "received"
+
+
+async def demo(places: Places, seed: int, screen: Screen) -> bool:
+    """Run the demo and say whether everything holds."""
+    screen.heading(f"three months of logs, seed {seed}")
+    manifest = write_logs(places.logs, seed)
+    save(manifest, places.manifest)
+    screen.line(f"{len(manifest.files)} files in {places.logs}")
+    with OtlpReceiver() as receiver, Processes(places.root / "processes") as processes:
+        screen.heading("processes")
+        url = await _start(processes, places, receiver.url, screen)
+        run = await _reason(url, processes, screen)
+        # the gateway sends its last spans when it ends
+        processes.stop("gateway")
+        screen.heading("trace")
+        _show_trace(receiver.spans(), places, screen)
+    screen.heading("result")
+    return _verdict(run, places, screen)
+
+
+async def _start(processes: Processes, places: Places, otlp: str, screen: Screen) -> str:
+    """Start everything; return the address of the domain's endpoint."""
+    servers = {
+        "logs": ["--root", str(places.logs)],
+        "report": ["--out", str(places.reports)],
+    }
+    processes.start("webhook", [sys.executable, str(HERE / "webhook.py"), str(places.received)], {})
+    for name, arguments in servers.items():
+        _start_server(processes, name, arguments)
+    hook = await processes.address("webhook", START)
+    screen.line(f"webhook   {hook}")
+    outbox = str(places.root / "outbox.sqlite")
+    _start_server(
+        processes, "notify", ["--webhook", "team=env:DEMO_HOOK", "--outbox", outbox], hook
+    )
+    addresses = {name: await processes.address(name, START) for name in (*servers, "notify")}
+    for name, address in addresses.items():
+        screen.line(f"{name:<9} {address}")
+    port = free_port()
+    config = places.root / "thoughtgate.toml"
+    config.write_text(_config(port, addresses, places.reports), encoding="utf-8")
+    command = [sys.executable, "-c", "from thoughtgate.cli import main; main()", "serve"]
+    more = {
+        "THOUGHTGATE_CONFIG": str(config),
+        "THOUGHTGATE_HOME": str(places.root / "state"),
+        "OTEL_EXPORTER_OTLP_ENDPOINT": otlp,
+        "OTEL_BSP_SCHEDULE_DELAY": "200",
+    }
+    processes.start("gateway", command, more)
+    url = f"http://127.0.0.1:{port}/mcp/{DOMAIN}"
+    await _ready(url, processes)
+    screen.line(f"gateway   {url}")
+    return url
+
+
+def _start_server(processes: Processes, name: str, arguments: list[str], hook: str = "") -> None:
+    command = module(f"thoughtgate_servers.{name}", "--http", "127.0.0.1:0", *arguments)
+    processes.start(name, command, {"DEMO_HOOK": hook} if hook else {})
+
+
+def _config(port: int, addresses: dict[str, str], reports: Path) -> str:
+    """Return the gateway's configuration; JSON strings and arrays are valid TOML."""
+    files = module("thoughtgate_servers.files", "--root", str(reports), "--read-only")
+    lines = ["[gateway]", f"port = {port}", "capture = true"]
+    for name, address in addresses.items():
+        lines += [f"[servers.{name}]", f"url = {json.dumps(address)}", "trusted = true"]
+    lines += [
+        "[servers.files]",
+        f"command = {json.dumps(files)}",
+        f"env = {{ PYTHONPATH = {json.dumps(environment()['PYTHONPATH'])} }}",
+        "trusted = true",
+        f"[domains.{DOMAIN}]",
+        f"include = {json.dumps(INCLUDED)}",
+        'engine = "react"',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+async def _ready(url: str, processes: Processes) -> None:
+    """Wait until the gateway shows the tools of all servers."""
+    deadline = time.monotonic() + START
+    reason = "nothing was tried"
+    while time.monotonic() < deadline:
+        processes.check("gateway")
+        try:
+            async with connect(url, start_seconds=START) as gate:
+                names = [tool.name for tool in await gate.tools()]
+        except GateError as failure:
+            reason = failure.message
+        else:
+            if sum("__" in name for name in names) >= TOOLS and "reason" in names:
+                return
+            reason = f"it shows only {', '.join(names)}"
+        await asyncio.sleep(0.2)
+    raise DemoFailed(message=f"the gateway was not ready within {START:g} s: {reason}")
+
+
+async def _reason(url: str, processes: Processes, screen: Screen) -> RunResult:
+    plan = (HERE / "plan.toml").read_text(encoding="utf-8")
+    async with connect(url) as gate:
+        screen.heading(f"task: {TASK}")
+        run = await _run(gate, plan, screen)
+    processes.check("gateway")
+    return run
+
+
+async def _run(gate: Gate, plan: str, screen: Screen) -> RunResult:
+    return await gate.reason(TASK, plan=plan, on_step=screen.step, max_seconds=RUN)
+
+
+def _show_trace(spans: tuple[SeenSpan, ...], places: Places, screen: Screen) -> None:
+    """Show the trace of the run, the largest that came."""
+    sizes = Counter(span.trace_id for span in spans)
+    if not sizes:
+        screen.line("no spans came")
+        return
+    [(trace, size)] = sizes.most_common(1)
+    members = [span for span in spans if span.trace_id == trace]
+    file = places.root / "trace.txt"
+    file.write_text(render(members), encoding="utf-8")
+    print(shortened(render(members, color=screen.color)))
+    screen.line(f"{size} spans; the whole tree is in {file}")
+
+
+def _verdict(run: RunResult, places: Places, screen: Screen) -> bool:
+    """Hold the run's outcome against what the writer of the logs knows."""
+    screen.line(f"run {run.run_id}: {run.status}, {run.stop_reason}")
+    screen.line(f"answer: {json.dumps(run.answer, ensure_ascii=False)}")
+    manifest = json.loads(places.manifest.read_text(encoding="utf-8"))
+    truth = expected(manifest)
+    report = places.reports / "report.md"
+    messages = [json.loads(f.read_text("utf-8")) for f in sorted(places.received.glob("*.json"))]
+    sent: Counter[str] = Counter()
+    for message in messages:
+        sent.update({row["key"]: row["count"] for row in message["body"].get("by_type", ())})
+    checks = [
+        (not run.partial and run.stop_reason == "final_answer", "the run came to its end"),
+        (report.is_file(), f"the report is in {report}, its chart beside it"),
+        (_agrees(truth, recounted(manifest), screen), "the files hold what their writer says"),
+        (_agrees(truth, _table(report), screen), f"the report's {truth.total()} errors are right"),
+        (len(messages) == 1, f"the webhook received {len(messages)} message"),
+        (_agrees(truth, sent, screen), "the message says the same"),
+        (_keyed(messages), "it came with an idempotency key"),
+    ]
+    for good, text in checks:
+        screen.verdict(good, text)
+    return all(good for good, _ in checks)
+
+
+def _table(report: Path) -> Counter[str]:
+    return reported(report.read_text(encoding="utf-8")) if report.is_file() else Counter()
+
+
+def _agrees(truth: Counter[str], other: Counter[str], screen: Screen) -> bool:
+    wrong = differences(truth, other)
+    for line in wrong[:10]:
+        screen.line(f"differs: {line}")
+    return not wrong
+
+
+def _keyed(messages: list[dict[str, Any]]) -> bool:
+    return all(message["headers"].get("idempotency-key") for message in messages)
+
+
+def main() -> int:
+    """Run as a command: 0 when everything holds, 1 when not, 130 when interrupted."""
+    parser = argparse.ArgumentParser(description="The gateway's main job, on this machine.")
+    parser.add_argument("--seed", type=int, default=20260728, help="of the log files")
+    parser.add_argument("--keep", type=Path, help="an empty folder to work in")
+    parser.add_argument("--no-color", action="store_true")
+    given = parser.parse_args()
+    root = given.keep or Path(tempfile.mkdtemp(prefix="thoughtgate-demo-"))
+    if root.exists() and any(root.iterdir()):
+        parser.error(f"--keep {root}: the folder is not empty")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    screen = Screen(wants_color(given.no_color))
+    try:
+        good = asyncio.run(demo(Places(root=root.resolve()), given.seed, screen))
+    except (DemoFailed, GateError) as failure:
+        screen.verdict(False, str(failure))
+        screen.line(f"what the processes said is in {root / 'processes'}")
+        return 1
+    except KeyboardInterrupt:
+        screen.line("interrupted; everything that was started has ended")
+        return 130
+    screen.line(f"everything is kept in {root}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
