@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
 from thoughtgate.cli.audit import audit
 from thoughtgate.cli.config import config
@@ -24,35 +25,37 @@ from thoughtgate.cli.schema import schema
 from thoughtgate.cli.serve import serve
 from thoughtgate.cli.server import server
 from thoughtgate.cli.tool import tool
-from thoughtgate.core.errors import GateError, InvalidArguments
+from thoughtgate.core.errors import GateError
+
+_COMPLETIONS: dict[str, type[ShellComplete]] = {
+    "bash": BashComplete,
+    "zsh": ZshComplete,
+    "fish": FishComplete,
+}
 
 
 class _Door(click.Group):
     """The one place where an error becomes a message and an exit code."""
 
-    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override] # click types the many keyword arguments that we pass on
+    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override] # click types the keyword arguments that we pass on
+        sys.exit(int(self._ended(args, {**extra, "standalone_mode": False})))
+
+    def _ended(self, args: Sequence[str] | None, extra: dict[str, Any]) -> int:
+        code: int = Exit.OK
         try:
-            return super().main(args, **{**extra, "standalone_mode": False})
+            code = super().main(args, **extra) or Exit.OK
         except click.exceptions.Exit as ended:
-            return _end(ended.exit_code)
-        except click.Abort:
+            code = ended.exit_code
+        except (click.Abort, KeyboardInterrupt):
             note("interrupted")
-            return _end(Exit.INTERRUPTED)
+            code = Exit.INTERRUPTED
         except click.ClickException as error:
             error.show()
-            return _end(Exit.USAGE)
-        except InvalidArguments as error:
-            note(error.message)
-            return _end(Exit.USAGE)
+            code = Exit.USAGE
         except GateError as error:
             note(f"error: {error.message}")
-            return _end(code_of(error))
-        except BrokenPipeError:
-            return _end(Exit.OK)
-
-
-def _end(code: int) -> None:
-    sys.exit(int(code))
+            code = code_of(error)
+        return code
 
 
 @click.group(
@@ -82,13 +85,10 @@ def version(as_json: bool) -> None:
 
 
 @cli.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(tuple(_COMPLETIONS)))
 def completion(shell: str) -> None:
     """Print the completion script of a shell: eval "$(thoughtgate completion bash)"."""
-    kind = click.shell_completion.get_completion_class(shell)
-    if kind is None:
-        raise click.UsageError(f"no completion for {shell}")
-    click.echo(kind(cli, {}, "thoughtgate", "_THOUGHTGATE_COMPLETE").source())
+    click.echo(_COMPLETIONS[shell](cli, {}, "thoughtgate", "_THOUGHTGATE_COMPLETE").source())
 
 
 for _command in (

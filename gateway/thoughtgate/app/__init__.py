@@ -1,0 +1,1 @@
+"""Composition: settings become objects, once. Decides nothing about a call."""

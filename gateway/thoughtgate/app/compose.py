@@ -1,0 +1,142 @@
+"""The composition root: everything is made here, once, and ended in the right order.
+
+Never holds logic of its own; what an object is given here is all it knows of the settings.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from importlib import metadata
+
+from thoughtgate.app.keeper import Keeper, Progress
+from thoughtgate.app.stores import open_registry
+from thoughtgate.calls.gateway import Gateway
+from thoughtgate.calls.path import Equipment
+from thoughtgate.calls.slots import SlotLimits, Slots
+from thoughtgate.config.files import Loaded
+from thoughtgate.config.settings import LimitSettings
+from thoughtgate.core.servers import Listing, UpstreamStatus
+from thoughtgate.registry.audit import AuditWriter
+from thoughtgate.registry.store import Registry
+from thoughtgate.telemetry.environment import from_environment
+from thoughtgate.telemetry.exporter import SpanExporter
+from thoughtgate.upstream.http_client import PooledClient
+from thoughtgate.upstream.opening import Means
+from thoughtgate.upstream.ports import Identity
+from thoughtgate.upstream.upstreams import Upstreams
+
+VERSION = metadata.version("thoughtgate")
+CAPTURE_BYTES = 65_536
+"""Bytes of arguments and result that a span keeps when capture is on."""
+
+SHUTDOWN = 5.0
+"""Seconds that each of the exporter and the audit log may take at the end."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class App:
+    """A composed gateway, running."""
+
+    loaded: Loaded
+    registry: Registry
+    gateway: Gateway
+    upstreams: Upstreams
+    keeper: Keeper
+    audit: AuditWriter
+    exporter: SpanExporter | None
+
+    async def ensure_listed(self, *, on_progress: Progress, refresh: bool = False) -> None:
+        """Ask the servers whose tools nobody has seen yet, or all of them with `refresh`."""
+        names = [server.name for server in self.keeper.servers if server.enabled]
+        await self.keeper.discover(names if refresh else self.keeper.unlisted(), on_progress)
+
+
+@asynccontextmanager
+async def opened(loaded: Loaded, environ: Mapping[str, str]) -> AsyncIterator[App]:
+    """Compose a gateway and run it for the length of the block; nothing listens yet.
+
+    Raises:
+        GateError: The registry or the settings cannot be used.
+    """
+    async with AsyncExitStack() as ending:
+        registry = await asyncio.to_thread(open_registry, loaded)
+        ending.push_async_callback(asyncio.to_thread, registry.close)
+        exporter = from_environment(environ)
+        if exporter is not None:
+            ending.push_async_callback(asyncio.to_thread, exporter.shutdown, SHUTDOWN)
+        audit = AuditWriter(registry, required=loaded.settings.gateway.audit == "required")
+        ending.push_async_callback(asyncio.to_thread, _close_audit, audit)
+        client = PooledClient()
+        ending.push_async_callback(client.aclose)
+        app = _composed(loaded, registry, exporter, audit, _means(client, environ))
+        ending.push_async_callback(app.upstreams.aclose)
+        ending.push_async_callback(app.keeper.aclose)
+        await app.keeper.start()
+        yield app
+
+
+def _composed(
+    loaded: Loaded,
+    registry: Registry,
+    exporter: SpanExporter | None,
+    audit: AuditWriter,
+    means: Means,
+) -> App:
+    heard: list[Keeper] = []  # the keeper needs the upstreams, whose listings go to the keeper
+    upstreams = Upstreams(means, on_listing=lambda listing: _hear(heard, listing), on_status=_tell)
+    settings = loaded.settings
+    gateway = Gateway(
+        Equipment(
+            sender=upstreams,
+            audit=audit,
+            recorder=exporter,
+            capture=CAPTURE_BYTES if settings.gateway.capture else 0,
+            slots=Slots(_slot_limits(settings.limits)),
+            max_depth=settings.limits.call_depth,
+        )
+    )
+    keeper = Keeper(loaded, registry, upstreams, gateway)
+    heard.append(keeper)
+    return App(
+        loaded=loaded,
+        registry=registry,
+        gateway=gateway,
+        upstreams=upstreams,
+        keeper=keeper,
+        audit=audit,
+        exporter=exporter,
+    )
+
+
+def _hear(heard: list[Keeper], listing: Listing) -> None:
+    for keeper in heard:
+        keeper.hear(listing)
+
+
+def _tell(status: UpstreamStatus) -> None:
+    _log.info("server %s: %s %s", status.server, status.state.value, status.reason)
+
+
+def _means(client: PooledClient, environ: Mapping[str, str]) -> Means:
+    return Means(
+        client=client, environ=environ, identity=Identity(name="thoughtgate", version=VERSION)
+    )
+
+
+def _slot_limits(limits: LimitSettings) -> SlotLimits:
+    return SlotLimits(
+        running=limits.concurrent_calls,
+        running_each=limits.concurrent_calls,
+        waiting=limits.queued_calls,
+        waiting_each=limits.queued_calls,
+    )
+
+
+def _close_audit(audit: AuditWriter) -> None:
+    lost = audit.close(within=SHUTDOWN)
+    if lost:
+        _log.error("%d audit rows could not be written", lost)

@@ -1,0 +1,33 @@
+"""What is registered, from both places: the configuration file and the registry.
+
+Never lets the registry change an entry of the file: the file's entry wins and is marked.
+"""
+
+from collections.abc import Mapping
+
+from thoughtgate.config.files import Loaded
+from thoughtgate.config.values import domains_of, effects_of, servers_of
+from thoughtgate.core.domains import DEFAULT_DOMAIN, Domain
+from thoughtgate.core.servers import Server
+from thoughtgate.core.tools import Effect
+from thoughtgate.registry.store import Registry
+
+
+def all_servers(loaded: Loaded, registry: Registry) -> tuple[Server, ...]:
+    """Return the servers by name; those of the configuration file win."""
+    found = {server.name: server for server in registry.servers()}
+    found.update({server.name: server for server in servers_of(loaded.settings)})
+    return tuple(found[name] for name in sorted(found))
+
+
+def all_domains(loaded: Loaded, registry: Registry) -> tuple[Domain, ...]:
+    """Return the domains by name; `default` shows everything when nobody defined it."""
+    found = {DEFAULT_DOMAIN: Domain(name=DEFAULT_DOMAIN, max_tools=None, source="built-in")}
+    found.update({domain.name: domain for domain in registry.domains()})
+    found.update({domain.name: domain for domain in domains_of(loaded.settings)})
+    return tuple(found[name] for name in sorted(found))
+
+
+def all_effects(loaded: Loaded, registry: Registry, server: str) -> Mapping[str, Effect]:
+    """Return the operator's effect classes of one server's tools; the file wins."""
+    return {**registry.effects(server), **effects_of(loaded.settings).get(server, {})}

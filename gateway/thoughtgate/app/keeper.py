@@ -1,0 +1,190 @@
+"""The keeper: one task that holds the live catalogue in step with registry and tool servers.
+
+Never lets a bad reload take away what works: the old state stays, and the log says why.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+from thoughtgate.app.admission import part_of, remembered
+from thoughtgate.app.entries import all_domains, all_servers
+from thoughtgate.calls.gateway import Gateway
+from thoughtgate.catalog import Part
+from thoughtgate.config.files import Loaded
+from thoughtgate.core.domains import Domain
+from thoughtgate.core.errors import GateError, UpstreamError
+from thoughtgate.core.servers import Listing, LocalTransport, Server
+from thoughtgate.registry.store import Registry
+from thoughtgate.upstream.upstreams import Upstreams
+
+POLL = 0.5
+"""Seconds between looks at the registry's revision: a change is seen within a second."""
+
+Progress = Callable[[str], None]
+
+_log = logging.getLogger(__name__)
+
+
+class Keeper:
+    """Owns the catalogue's inputs; belongs to one event loop. `start` comes first."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        registry: Registry,
+        upstreams: Upstreams,
+        gateway: Gateway,
+        built_in: Iterable[Server] = (),
+    ) -> None:
+        self._loaded = loaded
+        self._registry = registry
+        self._upstreams = upstreams
+        self._gateway = gateway
+        self._built_in = tuple(built_in)
+        self._servers: dict[str, Server] = {}
+        self._listings: dict[str, Listing] = {}
+        self._heard: dict[str, Listing] = {}
+        self._woken = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._applying = asyncio.Lock()
+        self._revision = -1
+
+    def hear(self, listing: Listing) -> None:
+        """Take a listing that discovery found; it is applied soon, the latest one counts."""
+        self._heard[listing.server] = listing
+        self._woken.set()
+
+    async def start(self) -> None:
+        """Load servers, domains and remembered tools, then follow them until `aclose`.
+
+        Raises:
+            GateError: The registry cannot be loaded.
+        """
+        self._revision = await asyncio.to_thread(self._registry.revision)
+        await self._load()
+        for server in self._built_in:
+            await self._upstreams.discover(server.name)
+        await self._apply_heard()
+        self._begin(self._follow())
+
+    async def aclose(self) -> None:
+        """End everything that was begun here."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """Return the registered servers, without those that live in this process."""
+        return tuple(
+            server
+            for server in self._servers.values()
+            if not isinstance(server.transport, LocalTransport)
+        )
+
+    def unlisted(self) -> tuple[str, ...]:
+        """Return the enabled servers whose tools nobody has seen yet."""
+        return tuple(s.name for s in self.servers if s.enabled and s.name not in self._listings)
+
+    def begin_discovery(self, names: Iterable[str], say: Progress) -> asyncio.Task[None]:
+        """Begin to ask servers for their tools; the keeper owns the task."""
+        return self._begin(self.discover(names, say))
+
+    async def discover(self, names: Iterable[str], say: Progress) -> None:
+        """Ask servers for their tools, all at once; a failure is told and does no harm."""
+
+        async def one(name: str) -> None:
+            try:
+                listing = await self._upstreams.discover(name)
+            except UpstreamError as error:
+                say(f"{name}: {error.message}")
+                return
+            say(f"{name}: {len(listing.tools)} tools")
+
+        await asyncio.gather(*(one(name) for name in names))
+        await self._apply_heard()
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(POLL):
+                    await self._woken.wait()
+            except TimeoutError:
+                pass
+            await self._apply_heard()
+            await self._follow_registry()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("the catalogue is no longer kept up to date", exc_info=task.exception())
+
+    async def _apply_heard(self) -> None:
+        """Apply what was heard; returns when that is done, also when another task does it."""
+        async with self._applying:
+            self._woken.clear()
+            heard, self._heard = self._heard, {}
+            for name, listing in heard.items():
+                if name in self._servers:
+                    await self._take_in(self._servers[name], listing)
+
+    async def _take_in(self, server: Server, listing: Listing) -> None:
+        try:
+            part = await asyncio.to_thread(self._recorded, listing, server)
+        except GateError as error:
+            _log.error("server %s: its tools cannot be taken in: %s", server.name, error.message)
+            return
+        self._listings[server.name] = listing
+        self._gateway.update(part, server)
+
+    def _recorded(self, listing: Listing, server: Server) -> Part:
+        if not isinstance(server.transport, LocalTransport):
+            self._registry.record_tools(server.name, listing.tools)
+        return part_of(listing, server, self._loaded, self._registry)
+
+    async def _follow_registry(self) -> None:
+        try:
+            revision = await asyncio.to_thread(self._registry.revision)
+            if revision != self._revision:
+                await self._load()
+                self._revision = revision
+        except GateError as error:
+            _log.error("the registry cannot be read, the old state stays: %s", error.message)
+
+    async def _load(self) -> None:
+        async with self._applying:
+            await self._load_all()
+
+    async def _load_all(self) -> None:
+        servers, domains, parts = await asyncio.to_thread(self._read)
+        new = [s.name for s in servers if s.enabled and s != self._servers.get(s.name)]
+        follows = bool(self._tasks)
+        self._servers = {server.name: server for server in servers}
+        await self._upstreams.apply(servers)
+        for name in set(self._listings) - {part.server for part in parts}:
+            del self._listings[name]
+            self._gateway.drop(name)
+        for part in parts:
+            self._gateway.update(part, self._servers[part.server])
+        self._gateway.set_domains(domains)
+        if follows and new:
+            self.begin_discovery(new, _log.info)
+
+    def _read(self) -> tuple[tuple[Server, ...], tuple[Domain, ...], list[Part]]:
+        servers = (*self._built_in, *all_servers(self._loaded, self._registry))
+        parts = []
+        for server in servers:
+            listing = self._listings.get(server.name) or remembered(server, self._registry)
+            if server.enabled and listing is not None:
+                self._listings[server.name] = listing
+                parts.append(part_of(listing, server, self._loaded, self._registry))
+        return servers, all_domains(self._loaded, self._registry), parts

@@ -1,0 +1,62 @@
+"""Calls of the gateway's own people: the command line asks by the same path as every client.
+
+Never skips a stage.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+
+from thoughtgate.calls.gateway import Gateway
+from thoughtgate.core.calls import LOCAL, Call, Notice, NoticeKind, Result, Session, ToolName
+from thoughtgate.core.json import JsonObject
+from thoughtgate.core.servers import Era
+
+CLI_SESSION = Session(
+    id="", era=Era.STATELESS, version="", client={"name": "thoughtgate"}, origin="cli"
+)
+
+
+class NoticeLines:
+    """A listener that turns notices into lines of text."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+
+    async def notify(self, notice: Notice) -> None:
+        """Say what a notice tells, in one line."""
+        if notice.kind is NoticeKind.PROGRESS:
+            done, total = notice.params.get("progress"), notice.params.get("total")
+            share = f"{done}/{total}" if total is not None else f"{done}"
+            self._say(f"{share} {notice.params.get('message') or ''}".rstrip())
+        else:
+            self._say(f"{notice.params.get('level')}: {notice.params.get('data')}")
+
+
+async def call_tool(
+    gateway: Gateway,
+    target: ToolName,
+    arguments: JsonObject,
+    *,
+    seconds: float,
+    say: Callable[[str], None],
+) -> Result:
+    """Call a tool as the local user and return its result.
+
+    Raises:
+        GateError: As the stages of the path say.
+    """
+    call = Call(
+        id=secrets.token_hex(16),
+        target=target,
+        arguments=arguments,
+        principal=LOCAL,
+        session=CLI_SESSION,
+        domain=target.domain,
+        deadline=asyncio.get_running_loop().time() + seconds,
+        listener=NoticeLines(say),
+        meta={},
+        log_level="info",
+        wants_progress=True,
+    )
+    return await gateway.call(call)

@@ -1,0 +1,149 @@
+"""Serving: the composed gateway behind HTTP or on standard input and output, until told to stop.
+
+Never listens beyond loopback; the configuration has been held to that.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping
+
+import uvicorn
+
+from thoughtgate.app.compose import VERSION, App, opened
+from thoughtgate.config.files import Loaded
+from thoughtgate.core.errors import ConfigError
+from thoughtgate.sessions import SessionLimits, Sessions
+from thoughtgate.surface.http_guard import LOOPBACK, HostRules
+from thoughtgate.surface.http_protocol import TimedHttpProtocol
+from thoughtgate.surface.mcp_http import McpFront
+from thoughtgate.surface.mcp_stdio import serve_stdio
+from thoughtgate.surface.settings import FaceSettings
+from thoughtgate.surface.stdio_pipes import claim_stdio
+
+Say = Callable[[str], None]
+
+GRACE = 5
+"""Seconds that calls in flight may take to end after the signal to stop."""
+
+PIPE_GRACE = 10.0
+"""Seconds that calls may still take when a client on a pipe has closed its end."""
+
+INFO = {"name": "thoughtgate", "title": "thoughtgate", "version": VERSION}
+
+
+async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> None:
+    """Serve HTTP until SIGTERM or SIGINT; a second signal stops at once.
+
+    Raises:
+        GateError: The gateway cannot be composed, or the port is taken.
+    """
+    with _bound(loaded) as listening:
+        async with opened(loaded, environ) as app:
+            await _first_listings(app, say)
+            front = McpFront(app.gateway, _sessions(app), _face(app))
+            server = _Server(_uvicorn(front), front)
+            host, port = listening.getsockname()[:2]
+            shown = f"[{host}]" if ":" in host else host
+            say(f"listening on http://{shown}:{port}/mcp")
+            await server.serve(sockets=[listening])
+
+
+async def serve_pipe(loaded: Loaded, environ: Mapping[str, str], domain: str, say: Say) -> None:
+    """Serve one client on standard input and output until it closes its end.
+
+    Raises:
+        GateError: The gateway cannot be composed, or there is no such domain.
+    """
+    pipe = await claim_stdio()
+    async with opened(loaded, environ) as app:
+        app.gateway.view(domain)
+        await _first_listings(app, say)
+        serving = asyncio.ensure_future(
+            serve_stdio(app.gateway, _sessions(app), domain, pipe, _face(app), PIPE_GRACE)
+        )
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, serving.cancel)
+        await asyncio.wait([serving])
+        if not serving.cancelled():
+            serving.result()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server; its streams end when it is told to stop, or it would wait for them."""
+
+    def __init__(self, config: uvicorn.Config, front: McpFront) -> None:
+        super().__init__(config)
+        self._front = front
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting, end the streams, let calls in flight finish."""
+        self._front.close()
+        await super().shutdown(sockets)
+
+
+async def _first_listings(app: App, say: Say) -> None:
+    """Start every server; wait a little for those never seen, so that a first list is whole."""
+    every = [server.name for server in app.keeper.servers if server.enabled]
+    new = set(app.keeper.unlisted())
+    known = [name for name in every if name not in new]
+    app.keeper.begin_discovery(known, say)
+    waiting = app.keeper.begin_discovery(sorted(new), say)
+    await asyncio.wait([waiting], timeout=app.loaded.settings.gateway.list_wait)
+
+
+def _sessions(app: App) -> Sessions:
+    limits = app.loaded.settings.limits
+    return Sessions(
+        clock=asyncio.get_running_loop().time,
+        limits=SessionLimits(cap=limits.sessions, idle_timeout=limits.session_idle),
+    )
+
+
+def _face(app: App) -> FaceSettings:
+    gateway, limits = app.loaded.settings.gateway, app.loaded.settings.limits
+    return FaceSettings(
+        info=INFO,
+        page_size=limits.page_size,
+        max_body=limits.request_bytes,
+        call_timeout=86_400.0,
+        hosts=HostRules(
+            hosts=LOOPBACK | {host.lower() for host in gateway.allowed_hosts},
+            origins=frozenset(origin.lower() for origin in gateway.allowed_origins),
+        ),
+    )
+
+
+def _uvicorn(front: McpFront) -> uvicorn.Config:
+    return uvicorn.Config(
+        front,
+        loop="none",
+        http=TimedHttpProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=GRACE,
+    )
+
+
+def _bound(loaded: Loaded) -> socket.socket:
+    gateway = loaded.settings.gateway
+    family = socket.AF_INET6 if ":" in gateway.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((gateway.host, gateway.port))
+    except OSError as error:
+        listening.close()
+        raise ConfigError(
+            message=f"cannot listen on {gateway.host}:{gateway.port}: "
+            f"{os.strerror(error.errno or 0).lower()}; choose another --port"
+        ) from None
+    return listening

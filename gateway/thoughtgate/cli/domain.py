@@ -1,0 +1,162 @@
+"""`thoughtgate domain`: named views of the tools.
+
+Never changes a domain that comes from the configuration file.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from thoughtgate.app.entries import all_domains
+from thoughtgate.app.offline import offline_catalog
+from thoughtgate.cli.output import clean, json_flag, note, show, table
+from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.core.domains import Domain, ToolDress
+from thoughtgate.core.errors import ConfigError
+from thoughtgate.views import build
+
+
+@click.group()
+def domain() -> None:
+    """Named views of the tools, one endpoint each."""
+
+
+@domain.command(name="list")
+@json_flag
+@click.pass_obj
+def list_(chosen: Path | None, as_json: bool) -> None:
+    """List the domains with the size of what a client sees."""
+    loaded = loaded_or_fail(chosen)
+    rows: list[dict[str, Any]] = []
+    with opened_registry(loaded) as store:
+        catalog = offline_catalog(loaded, store)
+        for entry in all_domains(loaded, store):
+            view = build(entry, catalog)
+            rows.append({
+                "name": entry.name,
+                "endpoint": _endpoint(entry.name),
+                "tools": len(view.entries),
+                "tokens": view.tokens,
+                "engine": entry.engine,
+                "revision": entry.revision,
+                "source": entry.source,
+            })
+    head = ("NAME", "ENDPOINT", "TOOLS", "TOKENS", "ENGINE", "REVISION", "FROM")
+    show(rows, table(head, [tuple(str(v) for v in r.values()) for r in rows]), as_json=as_json)
+
+
+def _endpoint(name: str) -> str:
+    return "/mcp" if name == "default" else f"/mcp/{name}"
+
+
+@domain.command(name="show")
+@click.argument("name")
+@json_flag
+@click.pass_obj
+def show_(chosen: Path | None, name: str, as_json: bool) -> None:
+    """Show one domain: its rules, the tools it holds and their cost in tokens."""
+    loaded = loaded_or_fail(chosen)
+    with opened_registry(loaded) as store:
+        found = {entry.name: entry for entry in all_domains(loaded, store)}
+        if name not in found:
+            raise ConfigError(message=f"no domain is named {name}; see: thoughtgate domain list")
+        entry = found[name]
+        view = build(entry, offline_catalog(loaded, store))
+    value = {
+        "name": entry.name,
+        "endpoint": _endpoint(entry.name),
+        "include": list(entry.include),
+        "exclude": list(entry.exclude),
+        "instructions": entry.instructions,
+        "engine": entry.engine,
+        "max_tools": entry.max_tools,
+        "max_tokens": entry.max_tokens,
+        "limits": entry.limits,
+        "prefixed": entry.prefixed,
+        "revision": entry.revision,
+        "source": entry.source,
+        "tokens": view.tokens,
+        "warnings": list(view.warnings),
+        "tools": [
+            {"name": e.name, "server": e.tool.server, "tool": e.tool.name} for e in view.entries
+        ],
+    }
+    lines = [f"{key}: {said}" for key, said in value.items() if key != "tools"]
+    lines += [f"  {e.name}  ({e.tool.server}/{e.tool.name})" for e in view.entries]
+    show(value, map(clean, lines), as_json=as_json)
+
+
+@domain.command(name="set")
+@click.argument("name")
+@click.option("--include", multiple=True, help="Glob over server/tool, or tag:WORD.")
+@click.option("--exclude", multiple=True, help="What to leave out again.")
+@click.option("--instructions", help="Text for the client's model.")
+@click.option("--engine", type=click.Choice(["react", "none"]), help="Engine offered as `reason`.")
+@click.option("--max-tools", type=click.IntRange(1), help="Budget of tools for selection.")
+@click.option("--max-tokens", type=click.IntRange(1), help="Budget of tokens for selection.")
+@click.option(
+    "--limits", type=click.Choice(["mcp", "anthropic", "openai", "openai-strict", "gemini"])
+)
+@click.option("--prefixed/--own-names", default=None, help="Show server__tool, or own names.")
+@click.option("--rename", "renames", multiple=True, metavar="SERVER/TOOL=NAME")
+@click.option("--describe", "texts", multiple=True, metavar="SERVER/TOOL=TEXT")
+@click.option("--fix", "fixed", multiple=True, metavar="SERVER/TOOL:ARGUMENT=JSON")
+@click.pass_obj
+def set_(chosen: Path | None, /, name: str, **given: Any) -> None:
+    """Make or change a domain; what is not given stays as it is."""
+    loaded = loaded_or_fail(chosen)
+    if name in loaded.settings.domains:
+        raise ConfigError(message=f"domain {name} comes from {loaded.file}; change it there")
+    with opened_registry(loaded) as store:
+        known = {entry.name: entry for entry in store.domains()}
+        changed = _changed(known.get(name, Domain(name=name)), given)
+        stored = store.put_domain(changed)
+    note(f"domain {name} is now at revision {stored.revision}")
+
+
+def _changed(entry: Domain, given: dict[str, Any]) -> Domain:
+    plain = ("instructions", "max_tools", "max_tokens", "limits", "prefixed")
+    new: dict[str, Any] = {key: given[key] for key in plain if given[key] is not None}
+    for key in ("include", "exclude"):
+        if given[key]:
+            new[key] = given[key]
+    if given["engine"] is not None:
+        new["engine"] = "" if given["engine"] == "none" else given["engine"]
+    dress = dict(entry.dress)
+    for key, said in _pairs(given["renames"], "--rename"):
+        dress[key] = replace(dress.get(key, ToolDress()), rename=said)
+    for key, said in _pairs(given["texts"], "--describe"):
+        dress[key] = replace(dress.get(key, ToolDress()), description=said)
+    for key, said in _pairs(given["fixed"], "--fix"):
+        tool, _, argument = key.rpartition(":")
+        old = dress.get(tool, ToolDress())
+        dress[tool] = replace(old, fixed={**old.fixed, argument: _json(said)})
+    return replace(entry, dress=dress, **new)
+
+
+def _pairs(texts: tuple[str, ...], option: str) -> list[tuple[str, str]]:
+    pairs = [text.partition("=") for text in texts]
+    for key, equals, _ in pairs:
+        if not equals or "/" not in key or (option == "--fix" and ":" not in key):
+            raise ConfigError(message=f"{option}: takes SERVER/TOOL… = …, got {key[:80]}")
+    return [(key, said) for key, _, said in pairs]
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+@domain.command()
+@click.argument("name")
+@click.pass_obj
+def rm(chosen: Path | None, name: str) -> None:
+    """Remove a domain from the registry; its history stays."""
+    with opened_registry(loaded_or_fail(chosen)) as store:
+        store.remove_domain(name)
+    note(f"domain {name} removed")

@@ -1,0 +1,39 @@
+"""`thoughtgate registry`: copies of the database.
+
+Never overwrites a file and never deletes the present database.
+"""
+
+from pathlib import Path
+
+import click
+
+from thoughtgate.app.stores import registry_file
+from thoughtgate.cli.output import note
+from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.registry.backups import restore as restored
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group()
+def registry() -> None:
+    """The database of servers, tools, domains and audit rows."""
+
+
+@registry.command()
+@click.argument("target", type=_FILE)
+@click.pass_obj
+def backup(chosen: Path | None, target: Path) -> None:
+    """Write a consistent copy, also while gateways run."""
+    with opened_registry(loaded_or_fail(chosen)) as store:
+        store.backup(target)
+    note(f"registry copied to {target}")
+
+
+@registry.command()
+@click.argument("source", type=_FILE)
+@click.pass_obj
+def restore(chosen: Path | None, source: Path) -> None:
+    """Put a copy in place of the database; the present one is kept beside it."""
+    kept = restored(registry_file(loaded_or_fail(chosen)), source)
+    note(f"registry restored from {source}" + (f"; the former one is {kept}" if kept else ""))

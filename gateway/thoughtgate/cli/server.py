@@ -1,0 +1,225 @@
+"""`thoughtgate server`: the registered tool servers.
+
+Never starts a server except for `list --check`; entries of the configuration file stay read-only.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from thoughtgate.app.entries import all_servers
+from thoughtgate.app.probe import probed
+from thoughtgate.cli.output import clean, json_flag, note, show, table
+from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.core.errors import ConfigError
+from thoughtgate.core.servers import (
+    Era,
+    HttpTransport,
+    NullPolicy,
+    ResultPolicy,
+    Server,
+    StdioTransport,
+    Transport,
+    UpstreamStatus,
+)
+
+_SHOWN = ("name", "state", "tools", "transport", "source")
+
+
+@click.group()
+def server() -> None:
+    """Register tool servers, and see how they stand."""
+
+
+@server.command()
+@click.argument("name")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option("--url", help="Streamable HTTP endpoint instead of a command.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="HTTP header.")
+@click.option("--env", multiple=True, metavar="NAME=VALUE", help="Environment of the child.")
+@click.option("--cwd", help="Working directory of the child.")
+@click.option("--tag", "tags", multiple=True, help="Word that domains may include.")
+@click.option("--trusted", is_flag=True, help="Believe the tools' own read-only hints.")
+@click.option("--era", type=click.Choice([e.value for e in Era]), help="Protocol era to speak.")
+@click.option("--results", type=click.Choice([r.value for r in ResultPolicy]), default="warn")
+@click.option("--nulls", type=click.Choice([n.value for n in NullPolicy]), default="drop")
+@click.option("--call-timeout", type=click.FloatRange(0.1, 86400), default=120.0)
+@click.option("--start-timeout", type=click.FloatRange(0.1, 86400), default=30.0)
+@click.option("--replace", is_flag=True, help="Change a server that is registered already.")
+@click.pass_context
+def add(context: click.Context, /, name: str, replace: bool, **given: object) -> None:
+    r"""Register a server: a child process after `--`, or an HTTP endpoint by --url.
+
+    \b
+    thoughtgate server add files -- thoughtgate-files --root ~/notes
+    thoughtgate server add web --url https://tools.example/mcp --header "Authorization=Bearer …"
+
+    Values of --env and --header are stored encrypted.
+    """
+    entry = _entry(name, given)
+    loaded = loaded_or_fail(context.obj)
+    if name in loaded.settings.servers:
+        raise ConfigError(message=f"server {name} comes from {loaded.file}; change it there")
+    with opened_registry(loaded) as store:
+        if not replace and name in store.server_names():
+            raise ConfigError(message=f"server {name} is registered already; add --replace")
+        store.put_server(entry)
+    note(f"server {name} registered; see its tools with: thoughtgate tool list")
+
+
+def _entry(name: str, given: Mapping[str, object]) -> Server:
+    command, url = given["command"], given["url"]
+    assert isinstance(command, tuple)
+    if bool(command) == bool(url):
+        raise click.UsageError("give a command after `--`, or --url, not both")  # noqa: TRY003 - click takes its text here
+    transport: Transport
+    if command:
+        cwd = given["cwd"]
+        transport = StdioTransport(
+            argv=command, env=_pairs(given["env"], "--env"), cwd=str(cwd) if cwd else None
+        )
+    else:
+        transport = HttpTransport(url=str(url), headers=_pairs(given["headers"], "--header"))
+    era = given["era"]
+    return Server(
+        name=name,
+        transport=transport,
+        trusted=bool(given["trusted"]),
+        tags=frozenset(_texts(given["tags"])),
+        era=Era(str(era)) if era else None,
+        results=ResultPolicy(str(given["results"])),
+        nulls=NullPolicy(str(given["nulls"])),
+        call_timeout=float(str(given["call_timeout"])),
+        start_timeout=float(str(given["start_timeout"])),
+    )
+
+
+def _texts(value: object) -> Sequence[str]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _pairs(value: object, option: str) -> dict[str, str]:
+    pairs = {}
+    for text in _texts(value):
+        key, equals, said = text.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"{option} takes NAME=VALUE")  # noqa: TRY003 - click takes its text here
+        pairs[key.strip()] = said
+    return pairs
+
+
+@server.command(name="list")
+@click.option("--check", is_flag=True, help="Connect to each server and say what it answers.")
+@json_flag
+@click.pass_obj
+def list_(chosen: Path | None, check: bool, as_json: bool) -> None:
+    """List the servers; --check also connects to them."""
+    loaded = loaded_or_fail(chosen)
+    states = probed(loaded, note) if check else {}
+    with opened_registry(loaded) as store:
+        entries = all_servers(loaded, store)
+        known = {entry.name: len(store.known_tools(entry.name)) for entry in entries}
+    rows = [_row(entry, known[entry.name], states.get(entry.name)) for entry in entries]
+    head = ("NAME", "STATE", "TOOLS", "TRANSPORT", "FROM")
+    lines = table(
+        head,
+        [tuple(str(r[key]) for key in _SHOWN) for r in rows],
+    )
+    show(rows, lines, as_json=as_json)
+    for row in rows:
+        if row["reason"] and not as_json:
+            note(f"{row['name']}: {row['reason']}")
+
+
+def _row(entry: Server, tools: int, status: UpstreamStatus | None) -> dict[str, object]:
+    stands = "enabled" if entry.enabled else "disabled"
+    return {
+        "name": entry.name,
+        "state": status.state.value if status else stands,
+        "reason": status.reason if status else "",
+        "tools": tools,
+        "transport": _transport(entry.transport),
+        "source": entry.source,
+    }
+
+
+def _transport(transport: Transport) -> str:
+    if isinstance(transport, StdioTransport):
+        return " ".join(transport.argv)
+    if isinstance(transport, HttpTransport):
+        return transport.url
+    return "in this process"
+
+
+@server.command(name="show")
+@click.argument("name")
+@json_flag
+@click.pass_obj
+def show_(chosen: Path | None, name: str, as_json: bool) -> None:
+    """Show one server; values of secrets are hidden."""
+    loaded = loaded_or_fail(chosen)
+    with opened_registry(loaded) as store:
+        entries = {entry.name: entry for entry in all_servers(loaded, store)}
+        entry = entries.get(name)
+        if entry is None:
+            raise ConfigError(message=f"no server is named {name}; see: thoughtgate server list")
+        tools = [str(tool.get("name")) for tool in store.known_tools(name)]
+    value = {
+        "name": entry.name,
+        "enabled": entry.enabled,
+        "trusted": entry.trusted,
+        "transport": _transport(entry.transport),
+        "secrets": _secret_names(entry.transport),
+        "tags": sorted(entry.tags),
+        "era": entry.era.value if entry.era else "found out",
+        "results": entry.results.value,
+        "nulls": entry.nulls.value,
+        "start_timeout": entry.start_timeout,
+        "call_timeout": entry.call_timeout,
+        "source": entry.source,
+        "tools": tools,
+    }
+    show(value, (clean(f"{key}: {_said(said)}") for key, said in value.items()), as_json=as_json)
+
+
+def _secret_names(transport: Transport) -> list[str]:
+    if isinstance(transport, StdioTransport):
+        return sorted(transport.env)
+    return sorted(transport.headers) if isinstance(transport, HttpTransport) else []
+
+
+def _said(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@server.command()
+@click.argument("name")
+@click.pass_obj
+def enable(chosen: Path | None, name: str) -> None:
+    """Use a server again."""
+    _switch(chosen, name, enabled=True)
+
+
+@server.command()
+@click.argument("name")
+@click.pass_obj
+def disable(chosen: Path | None, name: str) -> None:
+    """Stop using a server; it stays registered."""
+    _switch(chosen, name, enabled=False)
+
+
+def _switch(chosen: Path | None, name: str, *, enabled: bool) -> None:
+    with opened_registry(loaded_or_fail(chosen)) as store:
+        store.set_enabled(name, enabled)
+    note(f"server {name} {'enabled' if enabled else 'disabled'}")
+
+
+@server.command()
+@click.argument("name")
+@click.pass_obj
+def rm(chosen: Path | None, name: str) -> None:
+    """Remove a server from the registry; its tools' history stays."""
+    with opened_registry(loaded_or_fail(chosen)) as store:
+        store.remove_server(name)
+    note(f"server {name} removed")

@@ -1,0 +1,230 @@
+"""`thoughtgate tool`: see, search, call and classify tools.
+
+Never calls a tool except by `call`, and then by the same path as every client.
+"""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from thoughtgate.app.compose import opened
+from thoughtgate.app.requests import call_tool
+from thoughtgate.cli.exits import Exit
+from thoughtgate.cli.output import clean, json_flag, note, show, table
+from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.cli.signals import interruptible
+from thoughtgate.core.calls import Result, ToolName
+from thoughtgate.core.domains import DEFAULT_DOMAIN
+from thoughtgate.core.errors import ConfigError, Malformed
+from thoughtgate.core.json import JsonObject
+from thoughtgate.core.tools import Effect
+from thoughtgate.select import index
+from thoughtgate.views import Entry, View
+from thoughtgate.wire.results import text
+from thoughtgate.wire.strict import parse
+
+_DOMAIN = click.option("--domain", default=DEFAULT_DOMAIN, show_default=True)
+
+
+@click.group()
+def tool() -> None:
+    """The tools of the registered servers."""
+
+
+@tool.command(name="list")
+@_DOMAIN
+@click.option("--refresh", is_flag=True, help="Ask every server again.")
+@click.option("--quarantined", is_flag=True, help="Show what is held back, and why.")
+@json_flag
+@click.pass_obj
+def list_(
+    chosen: Path | None, domain: str, refresh: bool, quarantined: bool, as_json: bool
+) -> None:
+    """List the tools of a domain with their cost in tokens."""
+    view, held = asyncio.run(_listed(chosen, domain, refresh=refresh))
+    if quarantined:
+        show(
+            held,
+            table(("TOOL", "RULE", "REASON"), [tuple(h.values()) for h in held]),
+            as_json=as_json,
+        )
+        return
+    rows = [
+        {
+            "name": entry.name,
+            "server": entry.tool.server,
+            "effect": entry.tool.effect.value,
+            "description": str(entry.shown.get("description") or ""),
+        }
+        for entry in view.entries
+    ]
+    cells = [(r["name"], r["effect"], _short(r["description"])) for r in rows]
+    value = {"tools": rows, "tokens": view.tokens, "warnings": view.warnings, "quarantined": held}
+    show(value, table(("NAME", "EFFECT", "DESCRIPTION"), cells), as_json=as_json)
+    if not as_json:
+        note(f"{len(rows)} tools, about {view.tokens} tokens in a client's context")
+        for warning in view.warnings:
+            note(f"warning: {warning}")
+        for item in held:
+            note(f"held back: {item['tool']}: {item['reason']}")
+
+
+async def _listed(
+    chosen: Path | None, domain: str, *, refresh: bool
+) -> tuple[View, list[dict[str, str]]]:
+    async with opened(loaded_or_fail(chosen), os.environ) as app:
+        await app.ensure_listed(on_progress=note, refresh=refresh)
+        held = [
+            {"tool": f"{q.server}/{q.name}", "rule": q.rule, "reason": q.reason}
+            for q in app.gateway.catalog.quarantined
+        ]
+        return app.gateway.view(domain), held
+
+
+def _short(text_: str) -> str:
+    line = text_.strip().split("\n", 1)[0]
+    return line if len(line) <= 72 else line[:71] + "…"
+
+
+@tool.command(name="show")
+@click.argument("name")
+@_DOMAIN
+@json_flag
+@click.pass_obj
+def show_(chosen: Path | None, name: str, domain: str, as_json: bool) -> None:
+    """Show one tool as clients see it."""
+    view, _ = asyncio.run(_listed(chosen, domain, refresh=False))
+    entry = view.table.get(name)
+    if entry is None:
+        raise ConfigError(message=f"domain {domain} has no tool {name}; see: thoughtgate tool list")
+    value = {
+        "server": entry.tool.server,
+        "effect": entry.tool.effect.value,
+        "digest": entry.tool.digest,
+        "shown": entry.shown,
+    }
+    lines = [
+        f"server: {entry.tool.server}",
+        f"effect: {entry.tool.effect.value}",
+        f"digest: {entry.tool.digest}",
+        *json.dumps(entry.shown, ensure_ascii=False, indent=2).split("\n"),
+    ]
+    show(value, map(clean, lines), as_json=as_json)
+
+
+@tool.command()
+@click.argument("words", nargs=-1, required=True)
+@_DOMAIN
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True)
+@json_flag
+@click.pass_obj
+def search(
+    chosen: Path | None, words: tuple[str, ...], domain: str, limit: int, as_json: bool
+) -> None:
+    """Find the tools that fit a task, best first."""
+    rows = asyncio.run(_found(chosen, domain, " ".join(words), limit))
+    cells = [(f"{r['score']:.2f}", r["name"], _short(r["description"])) for r in rows]
+    show(rows, table(("SCORE", "NAME", "DESCRIPTION"), cells), as_json=as_json)
+
+
+async def _found(chosen: Path | None, domain: str, query: str, limit: int) -> list[dict[str, Any]]:
+    async with opened(loaded_or_fail(chosen), os.environ) as app:
+        await app.ensure_listed(on_progress=note)
+        return [
+            {
+                "name": entry.name,
+                "score": score,
+                "description": str(entry.shown.get("description") or ""),
+            }
+            for entry, score in _ranked(app.gateway.view(domain), query, limit)
+        ]
+
+
+def _ranked(view: View, query: str, limit: int) -> list[tuple[Entry, float]]:
+    return [(one.entry, one.score) for one in index(view.entries).rank(query, limit)]
+
+
+@tool.command()
+@click.argument("name")
+@click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]…")
+@click.option("--args", "given", help="Arguments as a JSON object, or @FILE.")
+@_DOMAIN
+@click.option("--timeout", type=click.FloatRange(0.1, 86400), default=120.0, show_default=True)
+@json_flag
+@click.pass_context
+def call(
+    context: click.Context,
+    /,
+    name: str,
+    pairs: tuple[str, ...],
+    given: str | None,
+    domain: str,
+    **options: Any,
+) -> None:
+    """Call a tool; exit 1 when the tool says that it failed.
+
+    Values of KEY=VALUE are JSON where they parse as JSON, else text.
+    """
+    arguments = _arguments(given, pairs)
+    result = asyncio.run(_called(context.obj, domain, name, arguments, options["timeout"]))
+    value = parse(result.raw)
+    lines = clean(text(result.raw) or json.dumps(value, ensure_ascii=False, indent=2)).split("\n")
+    show(value, lines, as_json=options["as_json"])
+    context.exit(Exit.FAILED if result.is_error else Exit.OK)
+
+
+async def _called(
+    chosen: Path | None, domain: str, name: str, arguments: JsonObject, seconds: float
+) -> Result:
+    async with opened(loaded_or_fail(chosen), os.environ) as app:
+        await app.ensure_listed(on_progress=note)
+        target = ToolName(domain=domain, name=name)
+        return await interruptible(
+            call_tool(app.gateway, target, arguments, seconds=seconds, say=note)
+        )
+
+
+def _arguments(given: str | None, pairs: tuple[str, ...]) -> JsonObject:
+    arguments: dict[str, Any] = {}
+    if given is not None:
+        data = Path(given[1:]).read_bytes() if given.startswith("@") else given.encode()
+        value = _strict(data, "--args")
+        if not isinstance(value, dict):
+            raise ConfigError(message="--args: must be a JSON object")
+        arguments.update(value)
+    for pair in pairs:
+        key, equals, said = pair.partition("=")
+        if not equals:
+            raise ConfigError(message=f"arguments are KEY=VALUE, got {pair[:80]}")
+        try:
+            arguments[key] = parse(said.encode())
+        except Malformed:
+            arguments[key] = said
+    return arguments
+
+
+def _strict(data: bytes, where: str) -> Any:
+    try:
+        return parse(data)
+    except Malformed as error:
+        raise ConfigError(message=f"{where}: {error.message}") from None
+
+
+@tool.command(name="set")
+@click.argument("name", metavar="SERVER/TOOL")
+@click.option(
+    "--effect", required=True, type=click.Choice([e.value for e in Effect]), help="Effect class."
+)
+@click.pass_obj
+def set_(chosen: Path | None, name: str, effect: str) -> None:
+    """Say what a tool does to the world; unknown is a write."""
+    server, slash, own = name.partition("/")
+    if not slash or not own:
+        raise ConfigError(message="name the tool as SERVER/TOOL, by the server's own tool name")
+    with opened_registry(loaded_or_fail(chosen)) as store:
+        store.set_effect(server, own, Effect(effect))
+    note(f"{name}: {effect}")
