@@ -109,7 +109,9 @@ def answer_request(state: ReactState) -> ModelRequest:
 def closing_request(state: ReactState) -> ModelRequest:
     """Return the question for what can be said at the end of a run that was cut short."""
     system = "\n\n".join([*_instructions(state.task), _CLOSING, _DATA])
-    return _request(state, system, [_user(f"{_frame(state)}\n\n{state.detail}")], "close")
+    return _request(
+        state, system, [_user(f"{_frame(state)}\n\nIt ended by: {state.stop}")], "close"
+    )
 
 
 def extracted(state: ReactState) -> str:

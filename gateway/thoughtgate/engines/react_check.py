@@ -16,6 +16,7 @@ from thoughtgate.engines.contract import (
     Verdict,
     VerdictStatus,
 )
+from thoughtgate.engines.observations import as_text, cut, is_error
 from thoughtgate.engines.react_state import Acting, Draft, Repair, StepState, Turn
 from thoughtgate.engines.react_table import Phase
 from thoughtgate.engines.react_think import act, ask, observe, validate, write_id
@@ -145,10 +146,8 @@ def _anew(draft: Draft, step: StepState, problems: tuple[str, ...]) -> None:
     """Let the model find other arguments."""
     acting = _acting(step)
     failures, repairs = step.failures, step.repairs
-    if step.given:
-        repairs = (Repair(reason=f"the planned call failed: {'; '.join(problems)}"),)
-    elif acting.calls[0].tool:
-        failures = (*failures, _turn(acting, problems))
+    if acting.calls[0].tool:
+        failures = (*failures, _turn(acting, problems, acting.good.index(False)))
     else:
         repairs = (*repairs, Repair(reason=f"the result was refused: {'; '.join(problems)}"))
     draft.move(step.step.id, Phase.RETRY)
@@ -233,14 +232,13 @@ def _happened(draft: Draft, tool_name: str, outcome: Outcome) -> bool:
     return outcome.status is not OutcomeStatus.NOT_SENT
 
 
-def _turn(acting: Acting, problems: tuple[str, ...]) -> Turn:
-    call = acting.calls[0]
-    observations = acting.observations
+def _turn(acting: Acting, problems: tuple[str, ...], at: int = 0) -> Turn:
+    call = acting.calls[at]
     return Turn(
         thought=acting.thought,
         tool=call.tool,
         arguments=call.arguments,
-        observation=observations[0] if len(observations) == 1 else list(observations),
+        observation=acting.observations[at],
         problems=problems,
         use_id=acting.use_id,
         known=acting.known,
@@ -248,9 +246,12 @@ def _turn(acting: Acting, problems: tuple[str, ...]) -> Turn:
 
 
 def _why(failed: Sequence[_Failed], problems: tuple[str, ...]) -> str:
-    if problems:
-        return "; ".join(problems[:3])
-    return ", ".join(dict.fromkeys(one.outcome.code or one.outcome.status for one in failed))
+    """Return the cause for people: the problems, and what the first failed call said."""
+    said = " ".join(as_text(failed[0].outcome.observation).split()) if failed else ""
+    causes = (
+        [*problems[:3], cut(said, 200)] if is_error(failed[0].outcome.observation) else problems
+    )
+    return "; ".join(one for one in causes if one)
 
 
 def _acting(step: StepState) -> Acting:

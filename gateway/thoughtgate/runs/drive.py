@@ -1,0 +1,158 @@
+"""One run under way: effects become tasks, replies go back in the order in which they were asked.
+
+Never decides anything about the task; that is the engine's. Concurrency cannot change a result,
+because the reply that came first waits for the one that was asked first.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from thoughtgate.engines.contract import (
+    AskModel,
+    Denied,
+    Effect,
+    Engine,
+    Event,
+    Finish,
+    Halt,
+    Interrupted,
+    Limits,
+    Note,
+    StopReason,
+    Task,
+    UseTools,
+    Validate,
+)
+
+S = TypeVar("S")
+
+
+class Hands(Protocol):
+    """What a drive needs done."""
+
+    def reserve(self, effect: AskModel | UseTools) -> Denied | None:
+        """Take the price of an effect from the budget, or say why not."""
+        ...
+
+    async def perform(self, effect: AskModel | UseTools) -> Event:
+        """Carry out an effect and return its reply."""
+        ...
+
+    def validate(self, effect: Validate) -> Event:
+        """Return the verdicts."""
+        ...
+
+    async def told(self, effects: Sequence[Note], after: Event | None) -> None:
+        """Take the notes of one transition, which `after` caused (None: the start)."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _Asked:
+    """An effect on its way. `reply` is an event that is there at once, else the task makes one."""
+
+    reply: Event | None = None
+    task: "asyncio.Task[Event] | None" = None
+
+
+class Drive(Generic[S]):
+    """Drives one engine through one run."""
+
+    def __init__(self, *, engine: Engine[S], hands: Hands, deadline: float) -> None:
+        self._engine = engine
+        self._hands = hands
+        self._deadline = deadline
+        self._queue: deque[_Asked] = deque()
+        self._state: S | None = None
+        self._last: Finish | Halt | None = None
+
+    @property
+    def state(self) -> S | None:
+        """Return the state after the last event that was taken; None before the start."""
+        return self._state
+
+    async def run(self, task: Task, limits: Limits) -> Finish | Halt:
+        """Drive to the end and return the last effect.
+
+        Raises:
+            ConfigError: The plan is refused; nothing was spent.
+        """
+        state, effects = self._engine.start(task, limits)
+        async with asyncio.TaskGroup() as group:
+            last = await self._took(state, effects, None, group.create_task)
+            while last is None:
+                event = await self._next_reply()
+                if event is None:
+                    return await self._stopped(StopReason.DEADLINE)
+                state, effects = self._engine.step(state, event)
+                last = await self._took(state, effects, event, group.create_task)
+        return last
+
+    async def cancelled(self) -> Finish | Halt:
+        """Tell the engine that its run was cancelled, once no task of it is left."""
+        return await self._stopped(StopReason.CANCELLED)
+
+    async def _next_reply(self) -> Event | None:
+        """Return the reply that was asked first, None when time is up."""
+        asked = self._queue[0]
+        if asked.task is not None:
+            left = self._deadline - asyncio.get_running_loop().time()
+            done, _ = await asyncio.wait({asked.task}, timeout=max(left, 0.0))
+            if not done:
+                return None
+        self._queue.popleft()
+        return asked.reply if asked.task is None else await asked.task
+
+    async def _took(
+        self,
+        state: S,
+        effects: Sequence[Effect],
+        after: Event | None,
+        create: "Callable[[Coroutine[Any, Any, Event]], asyncio.Task[Event]]",
+    ) -> Finish | Halt | None:
+        """Keep the state, tell the notes, set the effects going; return the last effect if any."""
+        self._state = state
+        await self._hands.told([one for one in effects if isinstance(one, Note)], after)
+        last = None
+        for effect in effects:
+            if isinstance(effect, (Finish, Halt)):
+                last = effect
+            elif isinstance(effect, Validate):
+                self._queue.append(_Asked(reply=self._hands.validate(effect)))
+            elif not isinstance(effect, Note):
+                denied = self._hands.reserve(effect)
+                task = None if denied else create(self._hands.perform(effect))
+                self._queue.append(_Asked(reply=denied, task=task))
+        return last
+
+    async def _stopped(self, reason: StopReason) -> Finish | Halt:
+        """End the run now: what is done counts, what is under way is cancelled."""
+        if self._state is None:
+            return Halt(reason=reason)
+        tasks = [asked.task for asked in self._queue if asked.task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        state = self._state
+        for asked in self._queue:
+            event = asked.reply if asked.task is None else _result(asked.task)
+            if event is None:
+                continue
+            state, effects = self._engine.step(state, event)
+            notes = [one for one in effects if isinstance(one, Note)]
+            await self._hands.told(notes, event)
+            if effects and isinstance(effects[-1], (Finish, Halt)):
+                self._state = state
+                return effects[-1]
+        state, effects = self._engine.step(state, Interrupted(reason=reason))
+        self._state = state
+        await self._hands.told([one for one in effects if isinstance(one, Note)], None)
+        return next(one for one in effects if isinstance(one, (Finish, Halt)))
+
+
+def _result(task: "asyncio.Task[Event]") -> Event | None:
+    return None if task.cancelled() else task.result()
