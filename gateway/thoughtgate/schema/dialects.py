@@ -23,7 +23,12 @@ Remotes = Mapping[str, JsonValue]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One dialect. `ref_hides_siblings`: keywords beside `$ref` are ignored (draft 7 and older)."""
+    """One dialect.
+
+    `ref_hides_siblings`: keywords beside `$ref` are ignored (draft 7 and older).
+    `annotations` are keywords that the Rust engine asserts and the reference does not: a value
+    is not refused for them.
+    """
 
     name: str
     uri: str
@@ -31,6 +36,10 @@ class Dialect:
     rust: type[jsonschema_rs.Validator]
     id_keyword: str = "$id"
     ref_hides_siblings: bool = False
+    annotations: frozenset[str] = frozenset()
+
+
+_CONTENT: Final = frozenset({"contentEncoding", "contentMediaType"})
 
 
 DRAFT_2020_12: Final = Dialect(
@@ -54,6 +63,7 @@ DIALECTS: Final = (
         reference=jsonschema.Draft7Validator,
         rust=jsonschema_rs.Draft7Validator,
         ref_hides_siblings=True,
+        annotations=_CONTENT,
     ),
     Dialect(
         name="draft6",
@@ -61,6 +71,7 @@ DIALECTS: Final = (
         reference=jsonschema.Draft6Validator,
         rust=jsonschema_rs.Draft6Validator,
         ref_hides_siblings=True,
+        annotations=_CONTENT,
     ),
     Dialect(
         name="draft4",

@@ -38,12 +38,12 @@ class Graph:
     """All subschemas; node 0 is the root.
 
     `strays` are nodes that only a reference reaches, where the meta-schema does not look;
-    `marked` are nodes below the root that carry a `$schema` of their own.
+    `ignored` are keywords by node that no engine may see: a nested `$schema`, annotations.
     """
 
     nodes: list[Node] = field(default_factory=list)
     strays: list[int] = field(default_factory=list)
-    marked: list[int] = field(default_factory=list)
+    ignored: dict[int, frozenset[str]] = field(default_factory=dict)
 
 
 def build(root: JsonValue, dialect: Dialect) -> Graph:
@@ -128,6 +128,7 @@ class _Builder:
         if isinstance(schema, dict):
             self._index[id(schema)] = number
             self._note_names(number, schema, steps)
+            self._note_ignored(number, schema, steps)
             self._note_references(number, schema, steps)
         return number
 
@@ -147,6 +148,11 @@ class _Builder:
         for keyword in ("$anchor", "$dynamicAnchor"):
             if isinstance(anchor := schema.get(keyword), str):
                 self._anchor(anchor, number, steps)
+
+    def _note_ignored(
+        self, number: int, schema: dict[str, JsonValue], steps: tuple[Step, ...]
+    ) -> None:
+        ignored = self._dialect.annotations & schema.keys()
         if steps and "$schema" in schema:
             if named(schema["$schema"]) is None:
                 raise SchemaRejected(
@@ -154,7 +160,9 @@ class _Builder:
                     pointer=pointer((*steps, "$schema")),
                     message="a subschema names a dialect that we do not speak; remove $schema",
                 )
-            self.graph.marked.append(number)
+            ignored |= {"$schema"}
+        if ignored:
+            self.graph.ignored[number] = ignored
 
     def _anchor(self, name: str, number: int, steps: tuple[Step, ...]) -> None:
         if self._anchors.setdefault(name, number) != number:

@@ -3,6 +3,7 @@
 Never validates a value and never fetches a reference; the work is bounded by the limits below.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,8 +23,9 @@ MAX_DEPTH: Final = 64
 class Inspection:
     """What the lint learned.
 
-    `prepared` is what engines compile: the schema without `$schema` and the root's identifier,
-    so that no engine can switch dialects or base by itself. `paths` and `evaluations` say how
+    `prepared` is what engines compile: the schema without any `$schema` and the root's
+    identifier, so that no engine can switch dialects or base by itself, and without annotations
+    that only one engine asserts. `paths` and `evaluations` say how
     much work one place of a value may cost. `secrets` are the `id()`s of the subschemas inside
     `prepared` whose values must never be shown. `strays` are subschemas that only a reference
     reaches.
@@ -52,9 +54,9 @@ def inspect(schema: JsonValue) -> Inspection:
     dialect = dialect_of(schema)
     prepared = _without_names(schema, dialect)
     graph = build(prepared, dialect)
-    if graph.marked:
-        marked = frozenset(id(graph.nodes[number].schema) for number in graph.marked)
-        prepared = _without_dialects(prepared, marked)
+    if graph.ignored:
+        ignored = {id(graph.nodes[number].schema): keys for number, keys in graph.ignored.items()}
+        prepared = _without(prepared, ignored)
         graph = build(prepared, dialect)
     backtracking = _backtracking(graph)
     growth = measure(graph, backtracking)
@@ -116,18 +118,14 @@ def _without_names(schema: JsonValue, dialect: Dialect) -> JsonValue:
     return {key: value for key, value in schema.items() if key not in drop}
 
 
-def _without_dialects(value: JsonValue, marked: frozenset[int]) -> JsonValue:
-    """Return a copy in which the marked subschemas have no `$schema`; depth is bounded before."""
+def _without(value: JsonValue, ignored: Mapping[int, frozenset[str]]) -> JsonValue:
+    """Return a copy without the ignored keywords, by the subschema's `id()`; depth is bounded."""
     if isinstance(value, list):
-        return [_without_dialects(item, marked) for item in value]
+        return [_without(item, ignored) for item in value]
     if not isinstance(value, dict):
         return value
-    bare = id(value) in marked
-    return {
-        key: _without_dialects(item, marked)
-        for key, item in value.items()
-        if not (bare and key == "$schema")
-    }
+    drop = ignored.get(id(value), frozenset())
+    return {key: _without(item, ignored) for key, item in value.items() if key not in drop}
 
 
 def _backtracking(graph: Graph) -> frozenset[int]:

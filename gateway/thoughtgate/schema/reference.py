@@ -91,7 +91,7 @@ def _class(dialect: Dialect) -> Any:
     own |= _KEYWORDS
     for name in ("items", "additionalItems"):
         if name in base.VALIDATORS:
-            own[name] = _unless_false(base.VALIDATORS[name])
+            own[name] = _unless_false(name, base.VALIDATORS[name])
     for name in REFERENCES:
         if name in base.VALIDATORS:
             own[name] = _remembered(name, base.VALIDATORS[name])
@@ -123,16 +123,18 @@ def _leaf(leaf: Leaf) -> Keyword:
     return keyword
 
 
-def _unless_false(inner: Keyword) -> Keyword:
+def _unless_false(name: str, inner: Keyword) -> Keyword:
     """Say how many items may be; the original prints the rest of them into its message."""
+    prefixed_by = "prefixItems" if name == "items" else "items"
 
     def keyword(validator: Any, argument: Any, value: Any, schema: Any) -> Errors | None:
         if argument is not False or not isinstance(value, list):
             return inner(validator, argument, value, schema)
-        prefix = schema.get("prefixItems", schema.get("items"))
+        prefix = schema.get(prefixed_by) if prefixed_by in validator.VALIDATORS else None
+        if name == "additionalItems" and not isinstance(prefix, list):
+            return ()
         allowed = len(prefix) if isinstance(prefix, list) else 0
-        if prefix is True or isinstance(prefix, dict) or len(value) <= allowed:
-            # `additionalItems` says nothing beside an `items` that takes them all
+        if len(value) <= allowed:
             return ()
         return (ValidationError("", validator="maxItems", validator_value=allowed),)
 

@@ -34,18 +34,29 @@ def drop_nulls(
     """
     if check.is_valid(value):
         return value, ()
-    mender = _Mender(schema)
+    mender = _Mender(schema, into_unions=False)
+    return mender.mended(value, [schema], ()), tuple(mender.dropped)
+
+
+def without_refused_nulls(value: JsonValue, schema: JsonValue) -> tuple[JsonValue, tuple[str, ...]]:
+    """Return `value` without the nulls that a strict view added for optional members.
+
+    Asks no verdict, and looks into unions too: a null goes when some branch that declares its
+    member refuses it and no branch requires it.
+    """
+    mender = _Mender(schema, into_unions=True)
     return mender.mended(value, [schema], ()), tuple(mender.dropped)
 
 
 class _Mender:
     """One walk over a value and the schemas that apply to it."""
 
-    def __init__(self, root: JsonValue) -> None:
+    def __init__(self, root: JsonValue, *, into_unions: bool) -> None:
         self.dropped: list[str] = []
         self._root = root
         self._hides = dialect_of(root).ref_hides_siblings
         self._refusals: dict[int, bool] = {}
+        self._into_unions = into_unions
 
     def mended(
         self, value: JsonValue, schemas: list[JsonValue], path: tuple[Step, ...]
@@ -75,12 +86,15 @@ class _Mender:
         members: dict[str, JsonValue] = {}
         for name, item in value.items():
             own = [declared(schema)[name] for schema in applied if name in declared(schema)]
-            if item is None and name not in required and any(map(self._refuses_null, own)):
+            if item is None and name not in required and self._refused(own):
                 self.dropped.append(pointer((*path, name)))
             else:
                 members[name] = self.mended(item, own, (*path, name))
         same = len(members) == len(value) and all(members[n] is value[n] for n in members)
         return value if same else members
+
+    def _refused(self, schemas: list[JsonValue]) -> bool:
+        return any(self._refuses_null(schema) for schema in schemas)
 
     def _applied(self, schemas: list[JsonValue]) -> Iterator[dict[str, JsonValue]]:
         """Yield the schemas that surely apply: references, `allOf`, a union with null alone."""
@@ -99,7 +113,7 @@ class _Mender:
             todo.extend(schema.get("allOf", ()))
             for keyword in ("anyOf", "oneOf"):
                 rest = [part for part in schema.get(keyword, ()) if not _is_null(part)]
-                if len(rest) == 1:
+                if len(rest) == 1 or self._into_unions:
                     todo.extend(rest)
 
     def _refuses_null(self, schema: JsonValue, depth: int = 0) -> bool:

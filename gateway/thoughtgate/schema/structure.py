@@ -3,11 +3,11 @@
 Never looks into `const`, `enum`, `default` or `examples`: what looks like a schema there is data.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from thoughtgate.core.json import JsonValue
+from thoughtgate.core.json import JsonObject, JsonValue
 from thoughtgate.schema.pointers import Step
 
 
@@ -82,3 +82,20 @@ def _part(steps: tuple[Step, ...], reach: Reach, schema: JsonValue) -> Iterator[
     """Leave out what is no schema: property lists in `dependencies`, and nonsense."""
     if isinstance(schema, dict | bool):
         yield Part(steps, reach, schema)
+
+
+def mapped(schema: JsonValue, change: Callable[[JsonObject], JsonObject]) -> JsonValue:
+    """Return a copy in which `change` was applied to every subschema object, innermost first."""
+    if not isinstance(schema, dict):
+        return schema
+    copy: dict[str, Any] = dict(schema)
+    for part in parts(schema):
+        keyword = str(part.steps[0])
+        inner = mapped(part.schema, change)
+        if len(part.steps) == 1:
+            copy[keyword] = inner
+            continue
+        if copy[keyword] is schema[keyword]:
+            copy[keyword] = copy[keyword].copy()
+        copy[keyword][part.steps[1]] = inner
+    return change(copy)
