@@ -88,12 +88,15 @@ def index(entries: Sequence[Entry]) -> Index:
 
 
 def choose(
-    ranked: Sequence[Scored], *, max_tools: int | None, max_tokens: int | None
+    ranker: Index, query: str, *, max_tools: int | None, max_tokens: int | None
 ) -> tuple[Entry, ...]:
-    """Return the best tools that fit the budget; a tool too large is passed over, not a stop."""
+    """Return the best tools for a query that fit the budget, the best one first.
+
+    A tool that is too large for what is left is passed over, and smaller ones still come in.
+    """
     chosen: list[Entry] = []
     left = math.inf if max_tokens is None else max_tokens
-    for scored in ranked:
+    for scored in ranker.rank(query, len(ranker.entries)):
         if max_tools is not None and len(chosen) >= max_tools:
             break
         if scored.entry.tokens <= left:

@@ -4,8 +4,8 @@ Never gives a slot to a call inside another one: a run would wait for itself.
 """
 
 import asyncio
-from dataclasses import replace
 
+from thoughtgate.calls.altered import altered
 from thoughtgate.calls.slots import Slots
 from thoughtgate.core.calls import Call, Result
 from thoughtgate.core.errors import Refused, UpstreamTimeout
@@ -27,7 +27,7 @@ async def bounded(call: Call, call_next: Next, *, slots: Slots, max_depth: int) 
         raise Refused(message=f"calls are nested deeper than {max_depth}")
     latest = asyncio.get_running_loop().time() + call.tool.call_timeout
     if latest < call.deadline:
-        call = replace(call, deadline=latest)
+        call = altered(call, deadline=latest)
     if call.depth:
         return await _within(call, call_next)
     await slots.take(call.principal.id, call.deadline)

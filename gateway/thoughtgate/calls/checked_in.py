@@ -7,6 +7,7 @@ policy says so.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from thoughtgate.calls.altered import altered
 from thoughtgate.calls.snapshot import Snapshot
 from thoughtgate.core.calls import Call, Result, Source
 from thoughtgate.core.errors import InvalidArguments
@@ -58,7 +59,7 @@ async def _mended(
     if call.tool.nulls is NullPolicy.PASS:
         verb = "passed"
     else:
-        verb, call = "repaired", replace(call, arguments=repaired)
+        verb, call = "repaired", altered(call, arguments=repaired)
     result = await call_next(call)
     notes = tuple(f"{verb}:{pointer}" for pointer in dropped)
     return replace(result, notes=(*result.notes, *notes))

@@ -3,8 +3,7 @@
 Never takes a name apart, and never tells a hidden tool from a missing one.
 """
 
-from dataclasses import replace
-
+from thoughtgate.calls.altered import altered
 from thoughtgate.calls.snapshot import Snapshot
 from thoughtgate.core.calls import Call, Result
 from thoughtgate.core.errors import UnknownTarget
@@ -23,7 +22,7 @@ async def resolved(call: Call, call_next: Next, *, snapshot: Snapshot) -> Result
         name = getattr(call.target, "name", "")
         raise UnknownTarget(name=name, hint=_hint(snapshot.gone.get(call.domain, {}).get(name)))
     return await call_next(
-        replace(
+        altered(
             call,
             target=entry.tool,
             advertised=entry.name,

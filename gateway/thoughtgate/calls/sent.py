@@ -4,10 +4,10 @@ Never sends twice: whether a call may be repeated is for others to decide.
 """
 
 from asyncio import CancelledError
-from dataclasses import replace
 from time import time_ns
 from urllib.parse import urlsplit
 
+from thoughtgate.calls.altered import altered
 from thoughtgate.calls.outcome import INTERNAL_ERROR, Outcome, failed, finished
 from thoughtgate.calls.snapshot import Attributes, Snapshot
 from thoughtgate.core.calls import Call, Result
@@ -33,7 +33,7 @@ async def sent_traced(
     context = child(call.trace)
     start, outcome = time_ns(), INTERNAL_ERROR
     try:
-        result = await sender.send(replace(call, trace=context))
+        result = await sender.send(altered(call, trace=context))
         outcome = finished(result)
     except (GateError, CancelledError) as error:
         outcome = failed(error)

@@ -4,9 +4,9 @@ Never waits for an exporter, and never holds content unless capture is on.
 """
 
 from asyncio import CancelledError
-from dataclasses import replace
 from time import time_ns
 
+from thoughtgate.calls.altered import altered
 from thoughtgate.calls.outcome import INTERNAL_ERROR, Outcome, failed, finished
 from thoughtgate.calls.snapshot import Snapshot
 from thoughtgate.core.calls import Call, Result, Source, ToolName
@@ -31,7 +31,7 @@ async def traced(
     context = child(call.trace)
     start, outcome = time_ns(), INTERNAL_ERROR
     try:
-        result = await call_next(replace(call, trace=context))
+        result = await call_next(altered(call, trace=context))
         outcome = finished(result)
     except (GateError, CancelledError) as error:
         outcome = failed(error)

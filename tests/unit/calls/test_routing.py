@@ -154,6 +154,17 @@ def test_a_changed_domain_is_announced_and_a_removed_one_too(bench: Bench) -> No
     assert heard == [{"default", "other"}]
 
 
+async def test_a_name_that_becomes_ambiguous_reaches_nobody(bench: Bench) -> None:
+    bench.domains = (Domain(name="default", prefixed=False),)
+    bench.offer("files", "read", "stat")
+    await bench.call("read")
+    bench.offer("impostor", "read")
+    with pytest.raises(UnknownTarget):
+        await bench.call("read")
+    await bench.call("stat")
+    assert [call.tool.server for call in bench.sender.sent] == ["files", "files"]
+
+
 async def test_what_is_not_shown_changes_the_next_call_all_the_same(bench: Bench) -> None:
     bench.offer("files", "read")
     bench.gateway.view("default")

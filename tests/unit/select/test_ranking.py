@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from thoughtgate.catalog import Part, merge
 from thoughtgate.core.domains import Domain
 from thoughtgate.core.json import JsonObject
-from thoughtgate.select import Index, Scored, choose, index, terms
+from thoughtgate.select import Index, choose, index, terms
 from thoughtgate.testing.values import make_definition, make_tool
 from thoughtgate.views import Entry, build
 
@@ -100,16 +100,19 @@ def test_chinese_is_read_in_pairs_beside_words() -> None:
     assert list(terms("读")) == ["读"]
 
 
-def ranked_of(*sizes: int) -> list[Scored]:
-    return [
-        Scored(
-            entry=Entry(
-                name=str(place), tool=make_tool(), shown={}, visible={}, digest="", tokens=size
-            ),
-            score=1.0,
+def sized(*sizes: int) -> Index:
+    """Return tools of these sizes, the first one fitting the query `log` best."""
+    return index([
+        Entry(
+            name=str(place),
+            tool=make_tool("x", "t"),
+            shown={"description": "log " * (9 - place), "inputSchema": {}},
+            visible={},
+            digest="",
+            tokens=size,
         )
         for place, size in enumerate(sizes)
-    ]
+    ])
 
 
 @pytest.mark.parametrize(
@@ -126,5 +129,5 @@ def ranked_of(*sizes: int) -> list[Scored]:
 def test_the_best_tools_that_fit_the_budget_are_chosen(
     max_tools: int | None, max_tokens: int | None, chosen: str
 ) -> None:
-    picked = choose(ranked_of(10, 90, 20, 10), max_tools=max_tools, max_tokens=max_tokens)
+    picked = choose(sized(10, 90, 20, 10), "log", max_tools=max_tools, max_tokens=max_tokens)
     assert "".join(entry.name for entry in picked) == chosen
