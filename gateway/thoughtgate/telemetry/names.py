@@ -11,7 +11,6 @@ from typing import Final
 MCP_METHOD: Final = "mcp.method.name"
 MCP_PROTOCOL_VERSION: Final = "mcp.protocol.version"
 MCP_SESSION_ID: Final = "mcp.session.id"
-MCP_RESOURCE_URI: Final = "mcp.resource.uri"
 JSONRPC_REQUEST_ID: Final = "jsonrpc.request.id"
 RPC_STATUS_CODE: Final = "rpc.response.status_code"
 
@@ -29,10 +28,6 @@ TRANSPORT_TCP: Final = "tcp"
 TRANSPORT_PIPE: Final = "pipe"
 SERVER_ADDRESS: Final = "server.address"
 SERVER_PORT: Final = "server.port"
-CLIENT_ADDRESS: Final = "client.address"
-CLIENT_PORT: Final = "client.port"
-USER_ID: Final = "user.id"
-SESSION_ID: Final = "session.id"
 
 # --- GenAI --------------------------------------------------------------------------------
 GEN_AI_OPERATION: Final = "gen_ai.operation.name"
@@ -43,13 +38,11 @@ OPERATION_PLAN: Final = "plan"
 
 GEN_AI_PROVIDER: Final = "gen_ai.provider.name"
 GEN_AI_AGENT_NAME: Final = "gen_ai.agent.name"
-GEN_AI_AGENT_VERSION: Final = "gen_ai.agent.version"
 GEN_AI_CONVERSATION_ID: Final = "gen_ai.conversation.id"
 GEN_AI_TOOL_NAME: Final = "gen_ai.tool.name"
 GEN_AI_TOOL_TYPE: Final = "gen_ai.tool.type"
 TOOL_TYPE_FUNCTION: Final = "function"
 GEN_AI_TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
-GEN_AI_TOOL_DESCRIPTION: Final = "gen_ai.tool.description"
 GEN_AI_TOOL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
 """Only when capture is on; a JSON string."""
 GEN_AI_TOOL_RESULT: Final = "gen_ai.tool.call.result"
@@ -59,7 +52,6 @@ GEN_AI_REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
 GEN_AI_REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
 GEN_AI_REQUEST_SEED: Final = "gen_ai.request.seed"
 GEN_AI_RESPONSE_MODEL: Final = "gen_ai.response.model"
-GEN_AI_RESPONSE_ID: Final = "gen_ai.response.id"
 GEN_AI_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 GEN_AI_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 GEN_AI_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
@@ -67,14 +59,12 @@ GEN_AI_INPUT_MESSAGES: Final = "gen_ai.input.messages"
 """Only when capture is on; a JSON string of `[{role, parts}]`."""
 GEN_AI_OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 """Only when capture is on; each message needs a `finish_reason`, else Phoenix drops them."""
-GEN_AI_SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
 
 # --- OpenInference ------------------------------------------------------------------------
 OPENINFERENCE_KIND: Final = "openinference.span.kind"
 KIND_AGENT: Final = "AGENT"
 KIND_CHAIN: Final = "CHAIN"
 KIND_EVALUATOR: Final = "EVALUATOR"
-KIND_GUARDRAIL: Final = "GUARDRAIL"
 KIND_LLM: Final = "LLM"
 KIND_TOOL: Final = "TOOL"
 INPUT_VALUE: Final = "input.value"
@@ -83,16 +73,11 @@ OUTPUT_VALUE: Final = "output.value"
 OUTPUT_MIME_TYPE: Final = "output.mime_type"
 MIME_JSON: Final = "application/json"
 MIME_TEXT: Final = "text/plain"
-GRAPH_NODE_ID: Final = "graph.node.id"
-GRAPH_NODE_NAME: Final = "graph.node.name"
-GRAPH_NODE_PARENT: Final = "graph.node.parent_id"
 
 # --- ours: the call -----------------------------------------------------------------------
 DOMAIN: Final = "thoughtgate.domain"
 SERVER: Final = "thoughtgate.server"
-CALL_ID: Final = "thoughtgate.call.id"
 CALL_DEPTH: Final = "thoughtgate.call.depth"
-CALL_SOURCE: Final = "thoughtgate.call.source"
 ORIGIN: Final = "thoughtgate.origin"
 """The face that the call came through: `mcp`, `cli` or `run`."""
 TOOL_ADVERTISED: Final = "thoughtgate.tool.advertised"
@@ -112,7 +97,7 @@ REDACTED: Final = "thoughtgate.redacted"
 
 # --- ours: the run ------------------------------------------------------------------------
 KIND: Final = "thoughtgate.kind"
-"""What a span is in a run: one of the KINDS below."""
+"""What a span is in a run: one of the names below."""
 KIND_RUN: Final = "run"
 KIND_PLAN: Final = "plan"
 KIND_THOUGHT: Final = "thought"
@@ -121,16 +106,6 @@ KIND_OBSERVATION: Final = "observation"
 KIND_ANCHOR: Final = "anchor"
 KIND_ANSWER: Final = "answer"
 KIND_REFLECTION: Final = "reflection"
-KINDS: Final = (
-    KIND_RUN,
-    KIND_PLAN,
-    KIND_THOUGHT,
-    KIND_ACTION,
-    KIND_OBSERVATION,
-    KIND_ANCHOR,
-    KIND_ANSWER,
-    KIND_REFLECTION,
-)
 
 ENGINE: Final = "thoughtgate.engine"
 RUN_ID: Final = "thoughtgate.run.id"
@@ -153,11 +128,6 @@ VALIDATION_PASSED: Final = "passed"
 VALIDATION_FAILED: Final = "failed"
 VALIDATION_SKIPPED: Final = "skipped"
 VALIDATION_PROBLEMS: Final = "thoughtgate.validation.problems"
-BRANCH: Final = "thoughtgate.branch"
-NODE_PARENT: Final = "thoughtgate.node.parent"
-NODE_SCORE: Final = "thoughtgate.node.score"
-NODE_PRUNED: Final = "thoughtgate.node.pruned"
-"""Why a node was given up."""
 
 
 # --- names of spans -----------------------------------------------------------------------
