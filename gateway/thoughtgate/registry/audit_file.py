@@ -7,14 +7,14 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
 from thoughtgate.core.audit import AuditRow
 from thoughtgate.core.errors import StoreError
 from thoughtgate.registry import chain, trouble
-from thoughtgate.registry.chain import ChainHead
+from thoughtgate.registry.chain import ChainHead, Gap
 from thoughtgate.registry.database import Database
 
 HEADS_NOTED = 64
@@ -69,8 +69,8 @@ class AuditFile:
         """Return the chain's id, empty before its first group."""
         return "" if self._chain is None else self._chain.uid
 
-    def write(self, rows: Sequence[AuditRow], *, lost: int, sync: bool) -> None:
-        """Commit one group, after a gap row when `lost` is not 0; with `sync` on the disk.
+    def write(self, rows: Iterable[AuditRow | Gap], *, sync: bool) -> None:
+        """Commit one group; with `sync` it is on the disk, with all groups before it.
 
         Raises:
             StoreError: Nothing of it was written.
@@ -79,8 +79,6 @@ class AuditFile:
         with self._group(sync=sync) as connection:
             now = time.time_ns()
             after = before or _begin(connection, now)
-            gap = [(now, chain.gap_body(now, lost))] if lost else []
-            after = _link(connection, after, gap)
             after = _link(connection, after, ((row.at_ns, chain.body_of(row)) for row in rows))
             if self._is_due(after):
                 after = _note(connection, after, chain.CHECKPOINT, now)
@@ -94,7 +92,7 @@ class AuditFile:
             StoreError: They may be lost if the machine stops now.
         """
         path = self._database.path
-        with trouble.translated(path):
+        with trouble.translated_files(path):
             log = os.open(path.with_name(path.name + "-wal"), os.O_RDONLY)
             try:
                 os.fsync(log)

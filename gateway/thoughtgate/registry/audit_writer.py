@@ -11,12 +11,13 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from thoughtgate.core.audit import AuditRow
 from thoughtgate.core.errors import StoreError
 from thoughtgate.registry.audit_file import AuditFile, CheckpointRule
+from thoughtgate.registry.chain import Gap
 from thoughtgate.registry.store import Registry
 
 
@@ -46,10 +47,9 @@ class _Waiter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """What the thread does next: rows to write, rows lost before them, whether to flush."""
+    """What the thread does next: rows to write, whether to flush."""
 
-    rows: Sequence[AuditRow]
-    lost: int
+    rows: Sequence[AuditRow | Gap]
     sync: bool
 
 
@@ -71,13 +71,12 @@ class AuditWriter:
         self._hurry = threading.Event()
         self._thread: threading.Thread | None = None
         # all below is guarded by the lock; the counters count rows since the start
-        self._rows: deque[AuditRow] = deque()
+        self._rows: deque[AuditRow | Gap] = deque()
         self._waiters: list[_Waiter] = []
         self._taken = 0
         self._written = 0
         self._durable = 0
         self._lost = 0
-        self._reported = 0
         self._trouble: StoreError | None = None
         self._closing = False
         self._ended = False
@@ -107,7 +106,7 @@ class AuditWriter:
             elif self._required:
                 raise refusal
             else:
-                self._lost += 1
+                self._drop(row)
                 return
         if waiting == 1:
             self._start()
@@ -152,6 +151,21 @@ class AuditWriter:
                 "try again when the disk has caught up"
             )
         return None
+
+    def _drop(self, row: AuditRow) -> None:
+        """Count a row that has no place, at the place where it would have stood.
+
+        The queue is full, so a gap at its end stands behind as many rows as a group can take: it
+        is not being written just now and may be replaced.
+        """
+        self._lost += 1
+        if self._closing:
+            return
+        last = self._rows[-1]
+        if isinstance(last, Gap):
+            self._rows[-1] = replace(last, lost=last.lost + 1)
+        else:
+            self._rows.append(Gap(at_ns=row.at_ns, lost=1))
 
     def _start(self) -> None:
         """Wake the thread; the first time, make it."""
@@ -210,17 +224,16 @@ class AuditWriter:
             self._hurry.wait(self._limits.linger)
         self._hurry.clear()
         with self._lock:
-            rows = list(islice(self._rows, self._limits.group))
-            lost = self._lost - self._reported
+            rows = list(islice(self._rows, min(self._limits.group, self._limits.queue)))
             if not (rows or self._waiters):
                 return None
-            return _Work(rows=rows, lost=lost, sync=bool(self._waiters))
+            return _Work(rows=rows, sync=bool(self._waiters))
 
     def _do(self, work: _Work) -> bool:
         """Write one group; return False when it failed and there is no time to try again."""
         try:
             if work.rows:
-                self._file.write(work.rows, lost=work.lost, sync=work.sync)
+                self._file.write(work.rows, sync=work.sync)
             elif work.sync:
                 self._file.sync()
         except StoreError as error:
@@ -230,10 +243,9 @@ class AuditWriter:
 
     def _succeeded(self, work: _Work) -> None:
         with self._lock:
-            for _ in work.rows:
+            for row in work.rows:
                 self._rows.popleft()
-            self._written += len(work.rows)
-            self._reported += work.lost if work.rows else 0
+                self._written += isinstance(row, AuditRow)
             self._trouble = None
             if work.sync:
                 self._durable = self._written

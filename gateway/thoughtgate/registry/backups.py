@@ -6,7 +6,7 @@ secrets is not part of a copy.
 
 import os
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 from thoughtgate.core.errors import ConfigError, StoreCorrupt, StoreError
@@ -30,7 +30,7 @@ def backup(database: Database, target: Path) -> None:
         raise ConfigError(message=f"cannot back up to {target}: its folder does not exist")
     source = database.connect()
     try:
-        with trouble.translated(target):
+        with trouble.translated_files(target):
             files.copy_database(source, target)
     except StoreError as error:
         if isinstance(error.__cause__, FileExistsError):
@@ -64,7 +64,7 @@ def restore(path: Path, source: Path, *, patience: float = PATIENCE) -> Path | N
     lock = WriteLock(path, patience=patience)
     use = UseLock(path)
     try:
-        with lock.held(), trouble.translated(path):
+        with lock.held(), trouble.translated_files(path):
             use.alone("restoring it")
             return _replace(path, source, patience=patience)
     finally:
@@ -76,17 +76,17 @@ def _replace(path: Path, source: Path, *, patience: float) -> Path | None:
     incoming = files.spare_name(path, "incoming")
     try:
         _copy_checked(source, incoming, patience=patience)
-        kept = _keep(path, patience=patience)
+        kept = _keep(path)
         incoming.replace(path)
         files.sync(path.parent)
     finally:
-        incoming.unlink(missing_ok=True)
+        files.discard(incoming)
     return kept
 
 
 def _copy_checked(source: Path, target: Path, *, patience: float) -> None:
     """Copy `source` and look at the copy, so that what was looked at is what is used."""
-    with trouble.translated(source), closing(_read_only(source)) as original:
+    with trouble.translated_files(source), closing(_read_only(source)) as original:
         files.copy_database(original, target)
     try:
         files.version_of(target, patience=patience)
@@ -105,16 +105,14 @@ def _read_only(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, isolation_level=None)
 
 
-def _keep(path: Path, *, patience: float) -> Path | None:
-    """Give the present registry a second name, with all that its write-ahead log holds.
+def _keep(path: Path) -> Path | None:
+    """Give the present registry and its log a second name; it is not opened, it may be damaged.
 
     The log must not stay behind: SQLite would replay it into the database that comes next.
     """
     log = path.with_name(path.name + "-wal")
     if not path.exists() and not log.exists():
         return None
-    with suppress(sqlite3.DatabaseError), closing(connect(path, patience=patience)) as present:
-        present.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     kept = files.spare_name(path, "before-restore")
     if path.exists():
         os.link(path, kept)

@@ -22,7 +22,7 @@ STARTED, CHECKPOINT, CLOSED = "audit.started", "audit.checkpoint", "audit.closed
 """Rows that a writer adds by itself; they note the heads of the other chains."""
 
 GAP = "audit.gap"
-"""A row that says how many rows were lost before it."""
+"""A row that says how many rows were lost at its place."""
 
 BODY_LIMIT = 32 * 1024
 """Bytes of one row; longer texts in it are cut."""
@@ -42,6 +42,14 @@ class ChainHead:
     hash: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Stands for `lost` rows that could not be kept, the first of them at `at_ns`."""
+
+    at_ns: int
+    lost: int
+
+
 def first_hash(uid: str) -> bytes:
     """Return the hash that stands before a chain's first row."""
     return hashlib.sha256(b"thoughtgate/audit-chain:" + uid.encode()).digest()
@@ -52,18 +60,15 @@ def next_hash(before: bytes, body: bytes) -> bytes:
     return hashlib.sha256(before + body).digest()
 
 
-def body_of(row: AuditRow) -> bytes:
+def body_of(row: AuditRow | Gap) -> bytes:
     """Return the canonical JSON of a row, without its empty fields."""
+    if isinstance(row, Gap):
+        return _encoded({"action": GAP, "at_ns": row.at_ns, "lost": row.lost})
     shown = {name: value for name, value in zip(_NAMES, _values(row), strict=True) if value}
     body = _encoded(shown)
     if len(body) > BODY_LIMIT:
         body = _encoded({name: _cut(value) for name, value in shown.items()})
     return body
-
-
-def gap_body(at_ns: int, lost: int) -> bytes:
-    """Return the row that stands for `lost` rows that could not be kept."""
-    return _encoded({"action": GAP, "at_ns": at_ns, "lost": lost})
 
 
 def heads_body(action: str, at_ns: int, heads: Iterable[ChainHead]) -> bytes:

@@ -22,14 +22,14 @@ _BEGIN = "thoughtgate_begin"
 _CONNECTIONS = 5
 
 
-def connect(path: Path, *, patience: float) -> sqlite3.Connection:
+def connect(path: Path, *, patience: float, mode: str = "rw") -> sqlite3.Connection:
     """Open an existing database file; the caller begins and ends transactions itself.
 
     `patience` is how many seconds SQLite waits for a lock. Closing the last connection to a file
-    checkpoints it, so close under the write lock.
+    checkpoints it, so close under the write lock; with `mode` "ro" it changes nothing.
     """
     connection = sqlite3.connect(
-        f"{path.as_uri()}?mode=rw",
+        f"{path.as_uri()}?mode={mode}",
         uri=True,
         timeout=patience,
         isolation_level=None,
@@ -63,6 +63,7 @@ class Database:
             pool_timeout=patience,
             hide_parameters=True,
         )
+        self._closed = False
         event.listen(self._engine, "begin", _begin)
 
     def connect(self) -> sqlite3.Connection:
@@ -110,13 +111,18 @@ class Database:
         Only under the write lock and outside a transaction. Never waits for readers: what they
         still need stays in the log until next time.
         """
-        if self._wal.stat().st_size > WAL_LIMIT:
+        with trouble.translated_files(self.path):
+            size = self._wal.stat().st_size
+        if size > WAL_LIMIT:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def close(self) -> None:
-        """Close all connections and give the locks back."""
+        """Close all connections and give the locks back; a second time does nothing."""
+        if self._closed:
+            return
         with trouble.translated(self.path), self.lock.held():
             self._engine.dispose()
+        self._closed = True
         self._use.close()
         self.lock.close()
 

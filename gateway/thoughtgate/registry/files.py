@@ -35,13 +35,15 @@ def make_ready(path: Path, *, use: UseLock, patience: float) -> None:
     Raises:
         StoreError: It cannot be used, and what to do; the file is as it was.
     """
-    with trouble.translated(path):
+    with trouble.translated_files(path):
         if not path.exists():
             use.alone("creating it")
             _create(path, patience=patience)
         elif (version := version_of(path, patience=patience)) != VERSIONS[-1]:
             _upgrade(path, version, use=use, patience=patience)
         use.share()
+        with closing(connect(path, patience=patience)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
 
 
 def prepare_folder(path: Path) -> None:
@@ -50,7 +52,7 @@ def prepare_folder(path: Path) -> None:
     Raises:
         StoreError: It cannot be created.
     """
-    with trouble.translated(path):
+    with trouble.translated_files(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
@@ -61,10 +63,11 @@ def version_of(path: Path, *, patience: float) -> str:
         StoreNewer: A newer release wrote it.
         StoreCorrupt: It is damaged, or no registry.
     """
-    with trouble.translated(path):
+    with trouble.translated_files(path):
         if path.stat().st_size == 0:
             raise trouble.corrupt(path, "is empty, so it was cut off")
-        with closing(connect(path, patience=patience)) as connection:
+        # read-only: closing a damaged file must not move its log into it
+        with closing(connect(path, patience=patience, mode="ro")) as connection:
             version = _read_version(path, connection)
     if version in VERSIONS:
         return version
@@ -111,8 +114,13 @@ def new_file(target: Path) -> Iterator[Path]:
         os.link(partial, target)
         sync(target.parent)
     finally:
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            partial.with_name(partial.name + suffix).unlink(missing_ok=True)
+        discard(partial)
+
+
+def discard(copy: Path) -> None:
+    """Remove a copy that did not come to be used, with what SQLite put beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        copy.with_name(copy.name + suffix).unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:
@@ -149,8 +157,6 @@ def _create(path: Path, *, patience: float) -> None:
             raise trouble.corrupt(path, f"is missing, but its {left_over.name} is still there")
     with new_file(path) as partial:
         migrate(partial, VERSIONS[-1], patience=patience)
-        with closing(connect(partial, patience=patience)) as connection:
-            connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _upgrade(path: Path, version: str, *, use: UseLock, patience: float) -> None:
@@ -176,9 +182,6 @@ def _read_version(path: Path, connection: sqlite3.Connection) -> str:
     rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()
     if len(rows) != 1:
         raise trouble.corrupt(path, "does not say which schema it has")
-    (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
-    if journal != "wal":
-        connection.execute("PRAGMA journal_mode = WAL")
     return str(rows[0][0])
 
 

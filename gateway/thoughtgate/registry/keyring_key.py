@@ -58,11 +58,14 @@ class KeyringKey:
         return key
 
     def create(self) -> bytes:
-        """Put a new key into the keyring.
+        """Put a new key into the keyring, unless there is one.
 
         Raises:
             StoreSealed: The keyring does not take it.
         """
+        present = self.load()
+        if present is not None:
+            return present
         key = os.urandom(KEY_BYTES)
         try:
             keyring.set_password(_SERVICE, self._account, key.hex())

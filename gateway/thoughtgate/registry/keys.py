@@ -67,10 +67,12 @@ class KeyFile:
             return None
         except OSError as error:
             raise self._refused(why=(error.strerror or "error").lower()) from error
-        with os.fdopen(descriptor, "rb") as file:
+        try:
             self._check_owner(os.fstat(descriptor))
-            text = file.read(2 * KEY_BYTES + 2).strip()
-        return self._parse(text)
+            text = os.read(descriptor, 2 * KEY_BYTES + 2)
+        finally:
+            os.close(descriptor)
+        return self._parse(text.strip())
 
     def create(self) -> bytes:
         """Write a new key; when another process was faster, return its key.

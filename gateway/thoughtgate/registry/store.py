@@ -53,7 +53,7 @@ class Registry:
         Raises:
             StoreError: It cannot be used, and what to do; the file is as it was.
         """
-        with trouble.translated(path):
+        with trouble.translated_files(path):
             path = path.resolve()
         files.prepare_folder(path)
         with ExitStack() as undo:
@@ -187,6 +187,8 @@ class Registry:
 
     def put_verdicts(self, found: Mapping[str, Verdict], *, checker: str) -> None:
         """Remember verdicts on schemas, by digest."""
+        if not found:
+            return
         with self.database.write() as connection:
             verdicts.put(connection, found, checker)
 

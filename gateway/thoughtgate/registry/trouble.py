@@ -58,7 +58,7 @@ def unusable(path: Path, error: OSError) -> StoreError:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Raise the store's errors for those of SQLite, SQLAlchemy and the file system."""
+    """Raise the store's errors for those of SQLite and SQLAlchemy."""
     try:
         yield
     except DBAPIError as error:
@@ -69,6 +69,14 @@ def translated(path: Path) -> Iterator[None]:
         raise _named(path, error) from error
     except PoolTimeout as error:
         raise locked(path) from error
+
+
+@contextmanager
+def translated_files(path: Path) -> Iterator[None]:
+    """Raise the store's errors for those of SQLite and of the file system around `path`."""
+    try:
+        with translated(path):
+            yield
     except OSError as error:
         raise unusable(path, error) from error
 
