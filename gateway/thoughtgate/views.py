@@ -7,7 +7,7 @@ always held against the tool's true schema.
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -16,14 +16,13 @@ from thoughtgate.core.domains import Domain, ToolDress
 from thoughtgate.core.errors import InvalidArguments
 from thoughtgate.core.json import JsonObject, JsonValue, canonical, digest
 from thoughtgate.core.problems import Problem
+from thoughtgate.core.servers import Era
 from thoughtgate.core.tools import Tool
 from thoughtgate.schema.checks import compiled
 from thoughtgate.schema.equality import json_type
 from thoughtgate.schema.explain import arguments_report
+from thoughtgate.schema.limits import Profile, limit, limit_output, unchanged
 from thoughtgate.schema.pointers import pointer
-
-UNTOUCHED = "mcp"
-"""The limits profile that shows schemas and own names as they are."""
 
 _TAG = "tag:"
 _RENAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_ADVERTISED}}}")
@@ -36,10 +35,11 @@ class Entry:
     """One tool as a domain shows it.
 
     `name` is what clients call; `shown` the tool object that they see, the server's own value for
-    value except for the name and what the domain dresses; `fixed` are the hidden arguments and
-    `visible` is the input schema without them; `digest` is that of `shown`; `tokens` estimates
-    what it costs a model: the bytes of its compact JSON by 4, rounded up (providers count
-    differently).
+    value except for the name and what the domain dresses; `fixed` are the hidden arguments;
+    `visible` is the input schema without them, still without the limits of the domain's profile,
+    and `restore` leads back from arguments within those limits; `notes` say what is no longer
+    told; `digest` is that of `shown`; `tokens` estimates what it costs a model: the bytes of its
+    compact JSON by 4, rounded up (providers count differently).
     """
 
     name: str
@@ -49,6 +49,8 @@ class Entry:
     tokens: int
     visible: JsonObject
     fixed: JsonObject = field(default_factory=dict)
+    restore: Callable[[JsonObject], JsonObject] = unchanged
+    notes: tuple[str, ...] = ()
 
     def to_true(self, arguments: JsonObject) -> JsonObject:
         """Return the arguments that the server gets for those that a client sent.
@@ -56,12 +58,20 @@ class Entry:
         Raises:
             InvalidArguments: A hidden argument was sent. It reads as an unknown one.
         """
+        given = self.restore(arguments)
         if not self.fixed:
-            return arguments
+            return given
         for name in self.fixed:
-            if name in arguments:
-                raise _unknown_argument(self.name, name, arguments[name])
-        return {**arguments, **self.fixed}
+            if name in given:
+                raise _unknown_argument(self.name, name, given[name])
+        return {**given, **self.fixed}
+
+    def shown_to(self, era: Era) -> JsonObject:
+        """Return the tool object for clients of an era: not all of them take any output schema."""
+        output = self.shown.get("outputSchema")
+        if output is None or limit_output(output, era) is not None:
+            return self.shown
+        return {key: value for key, value in self.shown.items() if key != "outputSchema"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +101,7 @@ def build(domain: Domain, catalog: Catalog) -> View:
     """Return the view of a domain. It depends on nothing but its two arguments."""
     chosen, misfits = _chosen(domain, catalog)
     names, warnings = _names(domain, chosen)
-    entries = tuple(
-        _entry(names[tool.key], tool, _dress(domain, tool)) for tool in chosen if tool.key in names
-    )
+    entries = tuple(_entry(names[tool.key], tool, domain) for tool in chosen if tool.key in names)
     tokens = sum(entry.tokens for entry in entries)
     return View(
         domain=domain,
@@ -106,6 +114,7 @@ def build(domain: Domain, catalog: Catalog) -> View:
             *_idle_rules(domain, catalog),
             *misfits,
             *warnings,
+            *(f"{entry.name}: {note}" for entry in entries for note in entry.notes),
             *_over_budget(domain, entries, tokens),
         ),
     )
@@ -182,7 +191,7 @@ def _names(
 def _usual_name(domain: Domain, tool: Tool) -> str:
     if domain.prefixed:
         return advertised_name(*tool.key)
-    return tool.name if domain.limits == UNTOUCHED else safe_name(tool.name)
+    return tool.name if domain.limits == Profile.MCP else safe_name(tool.name)
 
 
 def _renamed(
@@ -208,9 +217,11 @@ def _sharing(names: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
     return [key for key, name in names.items() if claims[name] > 1]
 
 
-def _entry(name: str, tool: Tool, dress: ToolDress) -> Entry:
+def _entry(name: str, tool: Tool, domain: Domain) -> Entry:
+    dress = _dress(domain, tool)
     visible = _without(tool.input_schema, dress.fixed) if dress.fixed else tool.input_schema
-    shown = {**_plain(tool), "name": name, "inputSchema": visible}
+    limited = limit(visible, Profile(domain.limits))
+    shown = {**_plain(tool), "name": name, "inputSchema": limited.schema}
     if dress.description is not None:
         shown["description"] = dress.description
     written = canonical(shown)
@@ -222,6 +233,8 @@ def _entry(name: str, tool: Tool, dress: ToolDress) -> Entry:
         tokens=-(-len(written) // 4),
         visible=visible,
         fixed=dress.fixed,
+        restore=limited.to_true,
+        notes=limited.notes,
     )
 
 

@@ -15,7 +15,9 @@ GRACE = 1.0
 """Seconds that the sender gets beyond the deadline to report the timeout itself."""
 
 
-async def bounded(call: Call, call_next: Next, *, slots: Slots, max_depth: int) -> Result:
+async def bounded(
+    call: Call, call_next: Next, *, slots: Slots, max_depth: int, grace: float = GRACE
+) -> Result:
     """Run the call within its deadline and the limits of this gateway.
 
     Raises:
@@ -29,17 +31,17 @@ async def bounded(call: Call, call_next: Next, *, slots: Slots, max_depth: int) 
     if latest < call.deadline:
         call = altered(call, deadline=latest)
     if call.depth:
-        return await _within(call, call_next)
+        return await _within(call, call_next, grace)
     await slots.take(call.principal.id, call.deadline)
     try:
-        return await _within(call, call_next)
+        return await _within(call, call_next, grace)
     finally:
         slots.give(call.principal.id)
 
 
-async def _within(call: Call, call_next: Next) -> Result:
+async def _within(call: Call, call_next: Next, grace: float) -> Result:
     try:
-        async with asyncio.timeout_at(call.deadline + GRACE) as scope:
+        async with asyncio.timeout_at(call.deadline + grace) as scope:
             return await call_next(call)
     except TimeoutError:
         if not scope.expired():

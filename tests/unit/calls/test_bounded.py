@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from tests.support.waiting import until, within
-from thoughtgate.calls import bounded as stage
 from thoughtgate.calls.bounded import bounded
 from thoughtgate.calls.slots import SlotLimits, Slots
 from thoughtgate.core.calls import Call, Result
@@ -44,13 +43,10 @@ async def test_a_call_gets_the_tools_time_and_never_more_than_its_own() -> None:
     assert below.calls[1].deadline == now + 5
 
 
-async def test_a_call_that_hangs_below_ends_with_an_unknown_outcome(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(stage, "GRACE", 0.0)
-    slots = Slots()
+async def test_a_call_that_hangs_below_ends_with_an_unknown_outcome() -> None:
+    slots, hanging = Slots(), call(call_timeout=0.0)
     with pytest.raises(UpstreamTimeout):
-        await within(bounded(call(call_timeout=0.0), Below(wait=True), slots=slots, max_depth=1))
+        await within(bounded(hanging, Below(wait=True), slots=slots, max_depth=1, grace=0.0))
     assert slots.running == 0
 
 
