@@ -36,7 +36,8 @@ _UNSUPPORTED: Final = frozenset({
 
 def with_items(schema: JsonObject) -> JsonObject:
     """Return the schema in which every array says what its items are, be it anything."""
-    return mapped(schema, _with_items)
+    shown: JsonObject = mapped(schema, _with_items)
+    return shown
 
 
 def _with_items(part: JsonObject) -> JsonObject:
