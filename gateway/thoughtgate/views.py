@@ -97,11 +97,17 @@ class View:
         return self.domain.instructions
 
 
-def build(domain: Domain, catalog: Catalog) -> View:
-    """Return the view of a domain. It depends on nothing but its two arguments."""
+def build(domain: Domain, catalog: Catalog, *, earlier: View | None = None) -> View:
+    """Return the view of a domain. It depends on nothing but domain and catalogue.
+
+    `earlier` is any older view of it: entries that would come out the same are taken from there.
+    """
     chosen, misfits = _chosen(domain, catalog)
     names, warnings = _names(domain, chosen)
-    entries = tuple(_entry(names[tool.key], tool, domain) for tool in chosen if tool.key in names)
+    known = earlier.table if earlier and earlier.domain == domain else {}
+    entries = tuple(
+        _entry(names[tool.key], tool, domain, known) for tool in chosen if tool.key in names
+    )
     tokens = sum(entry.tokens for entry in entries)
     return View(
         domain=domain,
@@ -217,7 +223,9 @@ def _sharing(names: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
     return [key for key, name in names.items() if claims[name] > 1]
 
 
-def _entry(name: str, tool: Tool, domain: Domain) -> Entry:
+def _entry(name: str, tool: Tool, domain: Domain, known: Mapping[str, Entry]) -> Entry:
+    if name in known and known[name].tool is tool:
+        return known[name]
     dress = _dress(domain, tool)
     visible = _without(tool.input_schema, dress.fixed) if dress.fixed else tool.input_schema
     limited = limit(visible, Profile(domain.limits))

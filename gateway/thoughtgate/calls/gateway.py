@@ -103,6 +103,7 @@ class Gateway:
         after = Snapshot(
             catalog=catalog,
             domains=domains,
+            earlier=before.views,
             peers={name: peer(server) for name, server in self._servers.items()},
             views={
                 name: view

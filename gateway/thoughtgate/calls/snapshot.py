@@ -20,7 +20,8 @@ class Snapshot:
     """One catalogue and the domains over it.
 
     `peers` are span attributes by server; `gone` holds, by domain, the names that were shown
-    earlier and the catalogue revision that took them away. `views` fills as domains are asked for.
+    earlier and the catalogue revision that took them away. `views` fills as domains are asked for,
+    with the help of the `earlier` ones.
     """
 
     catalog: Catalog
@@ -28,6 +29,7 @@ class Snapshot:
     peers: Mapping[str, Attributes] = field(default_factory=dict)
     gone: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     views: dict[str, View] = field(default_factory=dict)
+    earlier: Mapping[str, View] = field(default_factory=dict)
 
     def view(self, domain: str) -> View:
         """Return a domain's view, built when it is first asked for.
@@ -39,7 +41,8 @@ class Snapshot:
         if found is None:
             if domain not in self.domains:
                 raise UnknownTarget(name=domain, kind="domain")
-            found = self.views[domain] = build(self.domains[domain], self.catalog)
+            found = build(self.domains[domain], self.catalog, earlier=self.earlier.get(domain))
+            self.views[domain] = found
         return found
 
     def entry(self, call: Call) -> Entry | None:

@@ -132,3 +132,18 @@ def test_the_tokens_of_a_view_are_those_of_its_tools() -> None:
     view = view_of(make_definition("t"))
     shown = '{"inputSchema":{"type":"object"},"name":"files__t"}'
     assert view.tokens == view.entries[0].tokens == -(-len(shown) // 4)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [Domain(name="d"), Domain(name="d", dress={"files/search": ToolDress(description="x")})],
+)
+def test_what_is_taken_from_an_earlier_view_is_what_would_be_built(domain: Domain) -> None:
+    search, other = make_tool(name="search", definition=SEARCH), make_tool(name="other")
+    before = merge([Part(server="files", tools=(search, other))])
+    changed = make_tool(name="other", definition=make_definition("other", title="New"))
+    after = merge([Part(server="files", tools=(search, changed))])
+    earlier = build(Domain(name="d"), before)
+    later = build(domain, after, earlier=earlier)
+    assert later == build(domain, after)
+    assert (later.table["files__search"] is earlier.table["files__search"]) is (not domain.dress)
