@@ -13,7 +13,7 @@ from thoughtgate.core.calls import Call, Result, Source, ToolName
 from thoughtgate.core.errors import GateError
 from thoughtgate.core.json import canonical
 from thoughtgate.core.ports import Next, Recorder
-from thoughtgate.core.traces import SpanKind, SpanRecord
+from thoughtgate.core.traces import SpanContext, SpanKind, SpanRecord
 from thoughtgate.telemetry import names
 from thoughtgate.telemetry.spans import child
 
@@ -40,19 +40,28 @@ async def traced(
         attributes = _attributes(call, outcome, snapshot)
         if capture:
             attributes.update(_content(call, outcome, capture))
-        span = SpanRecord(
-            name=_name(attributes),
-            kind=SpanKind.SERVER if call.source is Source.CLIENT else SpanKind.INTERNAL,
-            context=context,
-            parent_id=call.trace.span_id if call.trace else 0,
-            start_ns=start,
-            end_ns=time_ns(),
-            attributes=attributes,
-            error=outcome.reason if outcome.fault else None,
-            cancelled=outcome.cancelled,
-        )
-        recorder.record(span)
+        recorder.record(_span(call, context, start, outcome, attributes))
     return result
+
+
+def _span(
+    call: Call,
+    context: SpanContext,
+    start_ns: int,
+    outcome: Outcome,
+    attributes: dict[str, object],
+) -> SpanRecord:
+    return SpanRecord(
+        name=_name(attributes),
+        kind=SpanKind.SERVER if call.source is Source.CLIENT else SpanKind.INTERNAL,
+        context=context,
+        parent_id=call.trace.span_id if call.trace else 0,
+        start_ns=start_ns,
+        end_ns=time_ns(),
+        attributes=attributes,
+        error=outcome.reason if outcome.fault else None,
+        cancelled=outcome.cancelled,
+    )
 
 
 def _name(attributes: dict[str, object]) -> str:
