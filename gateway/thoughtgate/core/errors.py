@@ -15,6 +15,7 @@ Never carries a secret or an argument value; `data` is JSON and may reach a clie
     │   ├── UpstreamLost           it broke off after sending: outcome unknown
     │   ├── UpstreamTimeout        no answer within the deadline: outcome unknown
     │   ├── UpstreamGarbled        it spoke, but not the protocol
+    │   ├── UpstreamDenied         it refuses our credentials; an operator must act
     │   └── InvalidResult          its result breaks its own output schema; carries problems
     ├── SchemaRejected             a schema that may not be registered
     ├── StoreError                 the registry's database
@@ -138,6 +139,12 @@ class UpstreamGarbled(UpstreamError):
     """The tool server spoke, but not the protocol, or beyond a limit."""
 
     code = "upstream_garbled"
+
+
+class UpstreamDenied(UpstreamError):
+    """The tool server refuses our credentials: an operator must act."""
+
+    code = "upstream_denied"
 
 
 class InvalidResult(UpstreamError):

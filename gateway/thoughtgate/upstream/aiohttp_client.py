@@ -96,6 +96,10 @@ class _Body:
         except (aiohttp.ClientError, OSError) as error:
             raise _broken(error) from None
 
+    def release(self) -> None:
+        """Give the connection back; aiohttp drops it when the body has not ended."""
+        self._response.release()
+
     def close(self) -> None:
         """Drop the connection unless the body is complete."""
         self._response.close()

@@ -23,6 +23,9 @@ WINDOW = 256 * 1024
 MAX_HEAD = 64 * 1024
 """Bytes of the largest head of a reply."""
 
+LINGER = 1.0
+"""Seconds that the rest of a released body may take."""
+
 _BODILESS = frozenset({204, 304})
 
 
@@ -152,6 +155,7 @@ class _Exchange:
         self._parts: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._paused = False
+        self._released = False
         self._reader: asyncio.Future[None] | None = None
 
     @property
@@ -211,6 +215,9 @@ class _Exchange:
         self._waiting_bytes += len(data)
         self._wake()
         if self._waiting_bytes > WINDOW and not self._paused and self._connection is not None:
+            if self._released:
+                self._connection.abort()
+                return
             self._paused = True
             self._connection.pause()
 
@@ -242,8 +249,23 @@ class _Exchange:
             self._reader = self._loop.create_future()
             await self._reader
 
+    def release(self) -> None:
+        """Need no more; wait a moment for the end of the body, to keep the connection."""
+        self._parts.clear()
+        if self._connection is not None and not self._released:
+            self._released = True
+            self._waiting_bytes = 0
+            self._loop.call_later(LINGER, self._drop)
+            if self._paused:
+                self._paused = False
+                self._connection.resume()
+
     def close(self) -> None:
-        """Drop the connection unless the body is complete."""
+        """Drop the connection unless the body is complete or released."""
+        if not self._released:
+            self._drop()
+
+    def _drop(self) -> None:
         self._parts.clear()
         if self._connection is not None:
             self._connection.abort()

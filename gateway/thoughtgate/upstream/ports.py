@@ -36,8 +36,12 @@ class Body(Protocol):
         """
         ...
 
+    def release(self) -> None:
+        """Need no more: what comes is thrown away, and the connection kept if it ends soon."""
+        ...
+
     def close(self) -> None:
-        """Drop the connection unless the body is complete; any number of calls."""
+        """Drop the connection unless the body is complete or released; any number of calls."""
         ...
 
 
@@ -123,8 +127,13 @@ class Link(Protocol):
     peer: Peer
     counts: Counts
 
+    @property
+    def lost(self) -> bool:
+        """Tell whether the connection is over; always False where each request has its own."""
+        ...
+
     async def request(self, method: str, params: JsonObject) -> bytes:
-        """Send a request of our own and return its result object, strictly checked.
+        """Send a request of our own, dressed for the era, and return its result, strictly checked.
 
         Raises:
             UpstreamError: What went wrong, and whether the outcome is known.

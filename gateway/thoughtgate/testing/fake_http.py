@@ -1,0 +1,226 @@
+"""The fake server over HTTP, in both eras, on a raw socket.
+
+Never used beyond loopback; it forgets sessions, cuts streams and refuses on request.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from thoughtgate.testing.fake_server import FakeServer
+from thoughtgate.wire import handshake, methods, stateless
+from thoughtgate.wire.messages import (
+    BadMessage,
+    Failure,
+    Reply,
+    Request,
+    decode,
+    encode_notification,
+)
+from thoughtgate.wire.methods import TOOLS_CHANGED
+from thoughtgate.wire.sse import encode_event
+
+_Headers = Mapping[str, str]
+
+
+@dataclass(slots=True, kw_only=True)
+class Manners:
+    """How the endpoint behaves; may be changed while it serves.
+
+    `events` answers in streams even where JSON would do; `streams` offers GET streams; `status`
+    refuses every POST with that status when it is not 0.
+    """
+
+    events: bool = False
+    streams: bool = True
+    status: int = 0
+
+
+class FakeHttp:
+    """An HTTP endpoint around a fake server."""
+
+    def __init__(self, server: FakeServer, manners: Manners) -> None:
+        self.server = server
+        self.manners = manners
+        self.url = ""
+        self.sessions: set[str] = set()
+        self.requests: list[tuple[str, _Headers]] = []
+        self.connections: set[asyncio.Task[None]] = set()
+
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection in a task of its own."""
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self.connections.add(task)
+        task.add_done_callback(self.connections.discard)
+
+    def cut(self) -> None:
+        """Cut every connection, as a crash would."""
+        for task in list(self.connections):
+            task.cancel()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                first, *lines = head.split("\r\n")
+                pairs = (line.partition(":") for line in lines if line)
+                headers = {name.lower(): value.strip() for name, _, value in pairs}
+                body = await reader.readexactly(int(headers.get("content-length", "0")))
+                method = first.split(" ")[0]
+                self.requests.append((method, headers))
+                await self._dispatch(method, headers, body, _HttpOut(reader, writer))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.transport.abort()
+
+    async def _dispatch(self, method: str, headers: _Headers, body: bytes, out: "_HttpOut") -> None:
+        session = headers.get(handshake.SESSION_HEADER, "")
+        if method == "POST" and self.manners.status:
+            await out.whole(b"", self.manners.status)
+        elif method == "POST":
+            await self._post(headers, body, out)
+        elif method == "DELETE":
+            self.sessions.discard(session)
+            await out.whole(b"", 200)
+        elif not self.manners.streams:
+            await out.whole(b"", 405)
+        elif session not in self.sessions:
+            await out.whole(b"", 404)
+        else:
+            await self._stream(out)
+
+    async def _post(self, headers: _Headers, body: bytes, out: "_HttpOut") -> None:
+        try:
+            message = decode(body)
+        except BadMessage:
+            await out.whole(b"", 400)
+            return
+        new = headers.get(handshake.VERSION_HEADER) in stateless.VERSIONS
+        opening = isinstance(message, Request) and message.method == methods.INITIALIZE
+        if not new and not opening and headers.get(handshake.SESSION_HEADER) not in self.sessions:
+            await out.whole(b"", 404)
+            return
+        if not isinstance(message, Request):
+            await self.server.take(body, out, headers)
+            await out.whole(b"", 202)
+            return
+        if opening:
+            out.session = secrets.token_hex(8)
+            self.sessions.add(out.session)
+        out.events, out.new = self.manners.events, new
+        await out.exchange(self.server, body, headers)
+
+    async def _stream(self, out: "_HttpOut") -> None:
+        async def changed() -> None:
+            await out.send(encode_notification(TOOLS_CHANGED))
+
+        await out.open_events()
+        self.server.listeners.add(changed)
+        try:
+            await out.closed()
+        finally:
+            self.server.listeners.discard(changed)
+
+
+class _HttpOut:
+    """The reply to one HTTP request as `Out`."""
+
+    lasting = False
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.session = ""
+        self.events = False
+        self.new = False
+        self._reader = reader
+        self._writer = writer
+        self._streaming = False
+        self._answered = False
+
+    async def exchange(self, server: FakeServer, body: bytes, headers: _Headers) -> None:
+        """Serve one request; in the stateless era a closed connection cancels it."""
+        cancelled = asyncio.Event()
+        watching = asyncio.get_running_loop().create_task(self._watch(cancelled))
+        try:
+            await server.take(body, self, headers, cancelled if self.new else None)
+        finally:
+            watching.cancel()
+        if cancelled.is_set() or not self._answered:
+            raise ConnectionAbortedError
+        if self._streaming:
+            await self.raw(b"0\r\n\r\n")
+
+    async def send(self, data: bytes) -> None:
+        """Send one message: as the JSON body when it is the only one, else as an event."""
+        reply = _kind(data)
+        if reply is not None and not self._streaming and not self.events:
+            code = reply.code if self.new and isinstance(reply, Failure) else 0
+            await self.whole(data, stateless.status_of(code))
+            self._answered = True
+            return
+        if not self._streaming:
+            await self.open_events()
+        event = encode_event(data)
+        await self.raw(b"%x\r\n%b\r\n" % (len(event), event))
+        self._answered = self._answered or reply is not None
+
+    async def raw(self, data: bytes) -> None:
+        """Write bytes as they are."""
+        self._writer.write(data)
+        await self._writer.drain()
+
+    def cut(self, code: int) -> None:
+        """Cut the connection."""
+        raise ConnectionAbortedError
+
+    async def whole(self, body: bytes, status: int) -> None:
+        """Send a whole reply."""
+        kind = "content-type: application/json\r\n" if body else ""
+        await self.raw(self._head(status, f"{kind}content-length: {len(body)}") + body)
+
+    async def open_events(self) -> None:
+        """Start a stream of events."""
+        self._streaming = True
+        kind = "content-type: text/event-stream\r\ntransfer-encoding: chunked"
+        await self.raw(self._head(200, kind))
+
+    async def closed(self) -> None:
+        """Return when the client has closed the connection."""
+        while await self._reader.read(1024):
+            pass
+
+    def _head(self, status: int, headers: str) -> bytes:
+        session = f"{handshake.SESSION_HEADER}: {self.session}\r\n" if self.session else ""
+        return f"HTTP/1.1 {status} X\r\n{session}{headers}\r\n\r\n".encode()
+
+    async def _watch(self, cancelled: asyncio.Event) -> None:
+        if not await self._reader.read(1):
+            cancelled.set()
+
+
+def _kind(data: bytes) -> Reply | Failure | None:
+    """Return the message when it is a reply; a broken one counts as one."""
+    try:
+        message = decode(data)
+    except BadMessage:
+        return Reply(id=0, result=b"")
+    return message if isinstance(message, Reply | Failure) else None
+
+
+@asynccontextmanager
+async def fake_http(
+    server: FakeServer | None = None, manners: Manners | None = None
+) -> AsyncIterator[FakeHttp]:
+    """Serve a fake server on loopback while the block runs."""
+    endpoint = FakeHttp(server or FakeServer(), manners or Manners())
+    listener = await asyncio.start_server(endpoint.accept, "127.0.0.1", 0, limit=1 << 26)
+    endpoint.url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/mcp"
+    try:
+        yield endpoint
+    finally:
+        listener.close()
+        endpoint.cut()
+        if endpoint.connections:
+            await asyncio.wait(endpoint.connections, timeout=2.0)

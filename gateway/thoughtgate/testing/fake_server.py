@@ -1,0 +1,378 @@
+"""A tool server that misbehaves on request, in both eras: over stdio when run, in memory for HTTP.
+
+Never use it for anything but tests: its tools crash, hang, lie and flood.
+
+Run `python -m thoughtgate.testing.fake_server --help` for what can be asked of it at the start;
+each of its tools is one behaviour.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from thoughtgate.core.json import JsonObject
+from thoughtgate.core.servers import Era
+from thoughtgate.testing.fake_tools import BEHAVIOURS
+from thoughtgate.wire import codes, handshake, methods, stateless
+from thoughtgate.wire.messages import (
+    BadMessage,
+    Failure,
+    MessageId,
+    Notification,
+    Reply,
+    Request,
+    decode,
+    encode_failure,
+    encode_notification,
+    encode_reply,
+    encode_request,
+)
+from thoughtgate.wire.strict import dumps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """How the server behaves as a whole.
+
+    `pages` tools stand on each page of a list (0: all on one); `loop` repeats a cursor; `deaf`
+    answers nothing; `only_initialize` ends the process at any other first request; `logging` is
+    what it declares in the handshake era.
+    """
+
+    eras: frozenset[Era] = frozenset(Era)
+    pages: int = 0
+    loop: bool = False
+    deaf: bool = False
+    only_initialize: bool = False
+    logging: bool = True
+
+
+class Out(Protocol):
+    """Where a turn's messages go; `lasting` when it stays open after the reply."""
+
+    lasting: bool
+
+    async def send(self, data: bytes) -> None:
+        """Send one message."""
+        ...
+
+    async def raw(self, data: bytes) -> None:
+        """Send bytes that are no message."""
+        ...
+
+    def cut(self, code: int) -> None:
+        """Break off: end the process with an exit code or a negated signal, cut a connection."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """One request while it is served."""
+
+    server: "FakeServer"
+    request: Request
+    era: Era
+    out: Out
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def meta(self) -> JsonObject:
+        """Return the request's `_meta`."""
+        meta = self.request.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+    async def reply(self, result: Mapping[str, Any]) -> None:
+        """Send a result, with the marks of its era."""
+        marked = dict(result)
+        if self.era is Era.STATELESS:
+            marked.setdefault("resultType", "complete")
+        await self.out.send(encode_reply(self.request.id, dumps(marked)))
+
+    async def fail(self, code: int, message: str, data: object = None) -> None:
+        """Send an error."""
+        await self.out.send(encode_failure(self.request.id, code, message, data))
+
+    async def notify(self, method: str, params: JsonObject) -> None:
+        """Send a notification on the request's stream."""
+        await self.out.send(encode_notification(method, params))
+
+    async def ask(self, method: str) -> JsonObject:
+        """Send a request of the server's own and return what came back."""
+        return await self.server.ask(method, self.out)
+
+
+class FakeServer:
+    """The server behind any transport; `seen` keeps every message, as it came."""
+
+    def __init__(self, script: Script | None = None) -> None:
+        self.script = script or Script()
+        self.seen: list[JsonObject] = []
+        self.cancels: list[MessageId] = []
+        self.extra_tools = 0
+        self.listeners: set[Callable[[], Awaitable[None]]] = set()
+        self._turns: dict[MessageId, Turn] = {}
+        self._asked: dict[MessageId, asyncio.Future[JsonObject]] = {}
+        self._last_asked = 1000
+        self._methods: Mapping[str, Callable[[Turn], Awaitable[None]]] = {
+            methods.INITIALIZE: self._initialize,
+            methods.DISCOVER: self._discover,
+            methods.TOOLS_LIST: self._list,
+            methods.TOOLS_CALL: self._call,
+            methods.LISTEN: self._listen,
+            methods.PING: self._nothing,
+            methods.SET_LEVEL: self._nothing,
+        }
+
+    def tools(self) -> list[JsonObject]:
+        """Return the tools that are offered now."""
+        names = [*BEHAVIOURS, *(f"extra{number}" for number in range(self.extra_tools))]
+        return [
+            {
+                "name": name,
+                "description": (BEHAVIOURS[name].__doc__ or "") if name in BEHAVIOURS else "echo",
+                "inputSchema": {"type": "object"},
+                "x-unknown": {"kept": [1, None]},
+            }
+            for name in names
+        ]
+
+    async def change(self) -> None:
+        """Offer one more tool and say so."""
+        self.extra_tools += 1
+        for listener in list(self.listeners):
+            await listener()
+
+    async def take(
+        self,
+        data: bytes,
+        out: Out,
+        headers: Mapping[str, str] | None = None,
+        cancelled: asyncio.Event | None = None,
+    ) -> None:
+        """Serve one message to its end; `cancelled` is set when its stream was closed."""
+        try:
+            message = decode(data)
+        except BadMessage as error:
+            await out.send(encode_failure(error.id, error.rpc_code, error.message))
+            return
+        self.seen.append(_shown(message, headers or {}))
+        if isinstance(message, Reply | Failure):
+            self._answered(message)
+            return
+        if isinstance(message, Notification):
+            self._told(message)
+            return
+        turn = Turn(
+            server=self,
+            request=message,
+            era=_era_of(message),
+            out=out,
+            headers=headers or {},
+            cancelled=cancelled or asyncio.Event(),
+        )
+        self._turns[message.id] = turn
+        try:
+            await self._serve(turn)
+        finally:
+            self._turns.pop(message.id, None)
+
+    async def ask(self, method: str, out: Out) -> JsonObject:
+        """Send a request of the server's own and return what came back."""
+        self._last_asked += 1
+        future: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+        self._asked[self._last_asked] = future
+        await out.send(encode_request(self._last_asked, method, {}))
+        return await future
+
+    async def _serve(self, turn: Turn) -> None:
+        method = turn.request.method
+        if self.script.only_initialize and len(self.seen) == 1 and method != methods.INITIALIZE:
+            turn.out.cut(3)
+        if self.script.deaf:
+            await turn.cancelled.wait()
+        elif turn.era not in self.script.eras and method != methods.PING:
+            await self._wrong_era(turn)
+        else:
+            serve = self._methods.get(method)
+            if serve is None:
+                await turn.fail(codes.METHOD_NOT_FOUND, "method not found")
+            else:
+                await serve(turn)
+
+    async def _wrong_era(self, turn: Turn) -> None:
+        if turn.era is Era.STATELESS:
+            await turn.fail(codes.METHOD_NOT_FOUND, "method not found")
+        else:
+            supported = {"supported": list(stateless.VERSIONS)}
+            await turn.fail(codes.UNSUPPORTED_VERSION, "unsupported protocol version", supported)
+
+    async def _initialize(self, turn: Turn) -> None:
+        capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
+        if self.script.logging:
+            capabilities["logging"] = {}
+        await turn.reply({
+            "protocolVersion": handshake.LATEST,
+            "capabilities": capabilities,
+            "serverInfo": {"name": "fake", "version": "1"},
+            "instructions": "break me",
+        })
+        if turn.out.lasting:
+            self.listeners.add(lambda: turn.notify(methods.TOOLS_CHANGED, {}))
+
+    async def _discover(self, turn: Turn) -> None:
+        await turn.reply({
+            "supportedVersions": list(stateless.VERSIONS),
+            "capabilities": {"tools": {"listChanged": True}, "logging": {}},
+            "instructions": "break me",
+            "_meta": {stateless.SERVER_KEY: {"name": "fake", "version": "1"}},
+        })
+
+    async def _list(self, turn: Turn) -> None:
+        tools, size = self.tools(), self.script.pages
+        if not size:
+            await turn.reply({"tools": tools})
+            return
+        start = int(turn.request.params.get("cursor") or 0)
+        page: dict[str, Any] = {"tools": tools[start : start + size]}
+        if self.script.loop:
+            page["nextCursor"] = str(size)
+        elif start + size < len(tools):
+            page["nextCursor"] = str(start + size)
+        await turn.reply(page)
+
+    async def _call(self, turn: Turn) -> None:
+        name = str(turn.request.params.get("name"))
+        arguments = turn.request.params.get("arguments", {})
+        behave = BEHAVIOURS.get(name, BEHAVIOURS["echo"])
+        await behave(turn, arguments)
+
+    async def _listen(self, turn: Turn) -> None:
+        marked = {"_meta": {stateless.SUBSCRIPTION_KEY: turn.request.id}}
+        honoured = {"notifications": {"toolsListChanged": True}, **marked}
+        await turn.notify(methods.ACKNOWLEDGED, honoured)
+
+        async def changed() -> None:
+            await turn.notify(methods.TOOLS_CHANGED, marked)
+
+        self.listeners.add(changed)
+        try:
+            await turn.cancelled.wait()
+        finally:
+            self.listeners.discard(changed)
+
+    async def _nothing(self, turn: Turn) -> None:
+        await turn.reply({})
+
+    def _told(self, message: Notification) -> None:
+        if message.method == methods.CANCELLED:
+            id_ = methods.read_cancelled(message.params)
+            self.cancels.append(id_)
+            turn = self._turns.get(id_)
+            if turn is not None:
+                turn.cancelled.set()
+
+    def _answered(self, message: Reply | Failure) -> None:
+        future = None if message.id is None else self._asked.pop(message.id, None)
+        if future is not None and not future.done():
+            future.set_result(_shown(message, {}))
+
+
+class _Stdout:
+    """This process's standard output as `Out`."""
+
+    lasting = True
+
+    async def send(self, data: bytes) -> None:
+        await self.raw(data + b"\n")
+
+    async def raw(self, data: bytes) -> None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    def cut(self, code: int) -> None:
+        if code < 0:
+            os.kill(os.getpid(), -code)
+        os._exit(code)
+
+
+async def serve_stdio(script: Script) -> None:
+    """Serve this process's standard input until it ends."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=64 << 20)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+    server, out = FakeServer(script), _Stdout()
+    running: set[asyncio.Task[Any]] = set()
+    while line := await reader.readline():
+        task = loop.create_task(server.take(line, out))
+        running.add(task)
+        task.add_done_callback(running.discard)
+    for task in running:
+        task.cancel()
+
+
+def main() -> None:
+    """Read what is asked of the server and serve."""
+    parser = argparse.ArgumentParser(description="a tool server that misbehaves on request")
+    parser.add_argument("--era", choices=[era.value for era in Era])
+    parser.add_argument("--pages", type=int, default=0)
+    parser.add_argument("--loop", action="store_true")
+    parser.add_argument("--deaf", action="store_true")
+    parser.add_argument("--only-initialize", action="store_true")
+    parser.add_argument("--exit", type=int, help="exit at once with this code")
+    parser.add_argument("--banner", default="", help="write this to standard output first")
+    parser.add_argument("--stderr", default="", help="write this to standard error first")
+    parser.add_argument("--ignore-eof", action="store_true", help="live on without input")
+    asked = parser.parse_args()
+    sys.stderr.write(asked.stderr)
+    sys.stdout.write(asked.banner)
+    sys.stdout.flush()
+    if asked.exit is not None:
+        sys.exit(asked.exit)
+    script = Script(
+        eras=frozenset([Era(asked.era)] if asked.era else Era),
+        pages=asked.pages,
+        loop=asked.loop,
+        deaf=asked.deaf,
+        only_initialize=asked.only_initialize,
+    )
+    asyncio.run(_serve_and_linger(script, linger=asked.ignore_eof))
+
+
+async def _serve_and_linger(script: Script, *, linger: bool) -> None:
+    if linger:
+        for number in ("SIGTERM", "SIGINT"):
+            asyncio.get_running_loop().add_signal_handler(
+                getattr(__import__("signal"), number), int
+            )
+    await serve_stdio(script)
+    if linger:
+        await asyncio.get_running_loop().create_future()
+
+
+def _era_of(message: Request) -> Era:
+    meta = message.params.get("_meta")
+    enveloped = isinstance(meta, dict) and stateless.VERSION_KEY in meta
+    return Era.STATELESS if enveloped else Era.HANDSHAKE
+
+
+def _shown(message: object, headers: Mapping[str, str]) -> JsonObject:
+    """Return a message as JSON, for tests that ask what was seen."""
+    shown = {
+        name: getattr(message, name)
+        for name in ("id", "method", "params", "code")
+        if hasattr(message, name)
+    }
+    if headers:
+        shown["headers"] = dict(headers)
+    return shown
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        main()

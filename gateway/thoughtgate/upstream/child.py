@@ -1,0 +1,226 @@
+"""A child process that speaks in lines: started without a shell, always ended, always reaped.
+
+Never reads what a line means. The child's own children belong to its process group and end with it.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from thoughtgate.core.errors import Malformed, UpstreamUnreachable
+from thoughtgate.core.servers import StdioTransport
+from thoughtgate.wire.lines import LineSplitter
+
+_INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
+_LAUNCHER = str(Path(__file__).with_name("launch.py"))
+_STDERR_KEPT = 16 * 1024
+_STDERR_LINES = 20
+_STDERR_WIDTH = 300
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """Seconds between the steps of stopping: closed stdin, SIGTERM, SIGKILL."""
+
+    eof: float = 2.0
+    term: float = 2.0
+    kill: float = 2.0
+
+
+def child_environment(own: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the small environment of a child: a few of ours, and the server's own."""
+    return {name: environ[name] for name in _INHERITED if name in environ} | dict(own)
+
+
+class Child(asyncio.SubprocessProtocol):
+    """One child process; belongs to one event loop.
+
+    `on_line` takes each line of standard output. `ended` is done, with the reason, as soon as no
+    more lines can come.
+    """
+
+    def __init__(self, on_line: Callable[[bytes], None], *, cap: int) -> None:
+        loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[str] = loop.create_future()
+        self._loop = loop
+        self._on_line = on_line
+        self._splitter = LineSplitter(cap=cap)
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._stdin: asyncio.WriteTransport | None = None
+        self._exited: asyncio.Future[None] = loop.create_future()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._stdout_open = True
+        self._stderr = b""
+        self._fault = ""
+
+    async def start(self, transport: StdioTransport, environ: Mapping[str, str]) -> None:
+        """Start the command.
+
+        Raises:
+            UpstreamUnreachable: It cannot be started.
+        """
+        env = child_environment(transport.env, environ)
+        _check_command(transport, env)
+        try:
+            await self._loop.subprocess_exec(
+                lambda: self,
+                *_command(transport.argv),
+                env=env,
+                cwd=transport.cwd,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:  # a NUL inside an argument is a ValueError
+            reason = error.strerror if isinstance(error, OSError) else "an argument holds a NUL"
+            raise UpstreamUnreachable(
+                message=f"cannot start {transport.argv[0]}: {reason}"
+            ) from None
+
+    async def room(self) -> None:
+        """Return when the child reads what it is sent."""
+        await self._room.wait()
+
+    def write(self, data: bytes) -> bool:
+        """Send bytes; False when the child's standard input is closed and nothing was sent."""
+        if self._stdin is None or self._stdin.is_closing() or self.ended.done():
+            return False
+        self._stdin.write(data)
+        return True
+
+    async def stop(self, patience: Patience) -> None:
+        """End the child: close its input, then SIGTERM, then SIGKILL; return when it is reaped."""
+        if self._transport is None:
+            return
+        try:
+            if self._stdin is not None:
+                self._stdin.close()
+            if not await self._exits(patience.eof):
+                self._signal(signal.SIGTERM)
+                await self._exits(patience.term)
+        finally:
+            if not self._exited.done():
+                self._signal(signal.SIGKILL)
+                await self._exits(patience.kill)
+            self._transport.close()
+            self._finish()
+
+    def last_words(self) -> str:
+        """Return the last lines of standard error, without control characters; may be empty."""
+        text = _ESCAPES.sub("", self._stderr.decode("utf-8", "replace"))
+        lines = [_printable(line)[:_STDERR_WIDTH] for line in text.splitlines()]
+        return "\n".join([line for line in lines if line][-_STDERR_LINES:])
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport; the event loop calls it. uvloop's are no subclasses of asyncio's."""
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+        self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Cut standard output into lines, keep the end of standard error."""
+        if fd == 2:
+            self._stderr = (self._stderr + data)[-_STDERR_KEPT:]
+            return
+        if self._fault:
+            return
+        try:
+            lines = self._splitter.feed(data)
+        except Malformed as error:
+            self._fault = error.message
+            self._signal(signal.SIGKILL)
+            return
+        for line in lines:
+            self._on_line(line)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Learn that a pipe is closed; without standard output nothing more can come."""
+        if fd == 0:
+            self._room.set()
+        elif fd == 1:
+            self._stdout_open = False
+            if self._exited.done():
+                self._finish()
+            else:  # its exit code is worth a moment
+                self._loop.call_later(0.5, self._finish)
+
+    def process_exited(self) -> None:
+        """Learn that the child is gone; what it left of its group goes too."""
+        if not self._exited.done():
+            self._exited.set_result(None)
+        self._signal(signal.SIGKILL)
+        self._room.set()
+        if self._stdout_open:  # its last lines may still be in the pipe
+            self._loop.call_later(0.2, self._finish)
+        else:
+            self._finish()
+
+    def pause_writing(self) -> None:
+        """Hold further requests back: the child does not read."""
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        """Let requests through again."""
+        self._room.set()
+
+    async def _exits(self, seconds: float) -> bool:
+        await asyncio.wait([self._exited], timeout=seconds)
+        return self._exited.done()
+
+    def _finish(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(self._obituary())
+
+    def _obituary(self) -> str:
+        code = None if self._transport is None else self._transport.get_returncode()
+        if self._fault:
+            how = self._fault
+        elif code is None:
+            how = "closed its output"
+        elif code < 0:
+            how = f"was ended by {_signal_name(-code)}"
+        else:
+            how = f"exited with code {code}"
+        words = self.last_words()
+        return f"{how}; its last words:\n{words}" if words else how
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._transport is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._transport.get_pid(), number)
+
+
+def _command(argv: tuple[str, ...]) -> tuple[str, ...]:
+    if sys.platform == "linux" and sys.executable:
+        return (sys.executable, "-I", "-S", _LAUNCHER, str(os.getpid()), *argv)
+    return argv
+
+
+def _check_command(transport: StdioTransport, env: Mapping[str, str]) -> None:
+    """Say what is missing in words of ours, before the launcher can only exit."""
+    name = transport.argv[0] if transport.argv else ""
+    if transport.cwd is not None and not Path(transport.cwd).is_dir():
+        raise UpstreamUnreachable(message=f"cannot start {name}: its folder does not exist")
+    looked_for = str(Path(transport.cwd or ".") / name) if "/" in name else name
+    if not name or shutil.which(looked_for, path=env.get("PATH", os.defpath)) is None:
+        raise UpstreamUnreachable(
+            message=f"cannot start {name}: no such command; check its path and the PATH"
+        )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _printable(line: str) -> str:
+    return "".join(letter for letter in line if letter.isprintable() or letter == "\t").strip()

@@ -1,0 +1,141 @@
+"""How our own requests are dressed in each era: what `_meta` holds, how a link greets.
+
+Never sends anything: a link does, over its own transport.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from thoughtgate.core.calls import Call
+from thoughtgate.core.errors import UpstreamGarbled
+from thoughtgate.core.json import JsonObject
+from thoughtgate.core.servers import Era
+from thoughtgate.upstream.ports import Peer
+from thoughtgate.wire import handshake, methods, stateless
+from thoughtgate.wire.messages import BadMessage
+from thoughtgate.wire.results import peek
+
+Ask = Callable[[str, JsonObject], Awaitable[bytes]]
+"""Sends a request of ours, dressed, and returns its result."""
+
+
+class Dialect(Protocol):
+    """What differs between the eras whatever the transport."""
+
+    era: Era
+
+    async def greet(self, ask: Ask) -> Peer:
+        """Open the conversation and return who answered.
+
+        In the handshake era `notifications/initialized` is to follow.
+
+        Raises:
+            UpstreamError: The server does not speak this era, or could not be asked.
+        """
+        ...
+
+    def dress(self, meta: dict[str, Any], log_level: str | None) -> dict[str, Any]:
+        """Return the `_meta` of a request: what was given and what this era wants."""
+        ...
+
+    def check(self, result: bytes) -> bytes:
+        """Return a tool's result, or raise UpstreamGarbled when it is not a final one."""
+        ...
+
+
+class Handshake:
+    """The era of `initialize`."""
+
+    era = Era.HANDSHAKE
+
+    def __init__(self, identity: JsonObject) -> None:
+        self._identity = identity
+
+    async def greet(self, ask: Ask) -> Peer:
+        """Send `initialize`; see `Dialect.greet`."""
+        result = await ask(methods.INITIALIZE, handshake.hello_params(self._identity, {}))
+        try:
+            welcome = handshake.read_welcome(result)
+        except BadMessage as error:
+            raise UpstreamGarbled(message=f"initialize: {error.message}") from None
+        return Peer(
+            era=Era.HANDSHAKE,
+            version=welcome.version,
+            server_info=welcome.server_info,
+            capabilities=welcome.capabilities,
+            instructions=welcome.instructions,
+        )
+
+    def dress(self, meta: dict[str, Any], log_level: str | None) -> dict[str, Any]:
+        """Return `meta` as it is."""
+        return meta
+
+    def check(self, result: bytes) -> bytes:
+        """Return the result: every result of this era is final."""
+        return result
+
+
+class Stateless:
+    """The era in which every request says who asks."""
+
+    era = Era.STATELESS
+
+    def __init__(self, identity: JsonObject) -> None:
+        self._identity = identity
+
+    async def greet(self, ask: Ask) -> Peer:
+        """Send `server/discover`; see `Dialect.greet`."""
+        result = await ask(methods.DISCOVER, {})
+        try:
+            found = stateless.read_discovered(result)
+        except BadMessage as error:
+            raise UpstreamGarbled(message=f"server/discover: {error.message}") from None
+        return Peer(
+            era=Era.STATELESS,
+            version=found.versions[-1],
+            server_info=found.server_info,
+            capabilities=found.capabilities,
+            instructions=found.instructions,
+        )
+
+    def dress(self, meta: dict[str, Any], log_level: str | None) -> dict[str, Any]:
+        """Return `meta` with the keys that every request of this era carries."""
+        return meta | stateless.envelope_meta(self._identity, {}, log_level)
+
+    def check(self, result: bytes) -> bytes:
+        """Return the result unless it asks for input, which we have not declared."""
+        if b'"resultType"' in result and peek(result).result_type == "input_required":
+            raise UpstreamGarbled(
+                message="the tool asks for input that no client has offered to give"
+            )
+        return result
+
+
+def dialect_of(era: Era, identity: JsonObject) -> Dialect:
+    """Return the dialect of an era."""
+    return Handshake(identity) if era is Era.HANDSHAKE else Stateless(identity)
+
+
+def call_params(call: Call, token: int, dialect: Dialect) -> JsonObject:
+    """Return the params of a `tools/call`; the token goes along only when progress is wanted."""
+    meta = methods.hop_meta(
+        call.meta,
+        progress_token=token if call.wants_progress else None,
+        trace=call.trace,
+        idempotency_key=call.idempotency_key,
+    )
+    dressed = dialect.dress(meta, call.log_level)
+    return methods.call_params(call.tool.name, call.arguments, dressed)
+
+
+def own_params(params: JsonObject, dialect: Dialect) -> JsonObject:
+    """Return the params of a request of our own, dressed for its era."""
+    meta = dialect.dress({}, None)
+    return {**params, "_meta": meta} if meta else params
+
+
+def lower_level(known: str | None, wanted: str) -> str:
+    """Return the lower of two log levels; an unknown one is taken as it is."""
+    if known is None or wanted not in methods.LOG_LEVELS:
+        return wanted
+    return min(known, wanted, key=methods.LOG_LEVELS.index)

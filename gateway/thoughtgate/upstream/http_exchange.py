@@ -1,0 +1,180 @@
+"""One POST and its answer: a JSON body, or a stream of events that ends with the reply.
+
+Never knows an era; notifications on the way go to the caller one by one, which is the
+back-pressure: nothing is read while the caller has no room.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from thoughtgate.core.calls import Call, Notice, NoticeKind
+from thoughtgate.core.errors import (
+    Malformed,
+    UpstreamDenied,
+    UpstreamGarbled,
+    UpstreamLost,
+    UpstreamReplied,
+)
+from thoughtgate.upstream.ports import Counts, HttpReply
+from thoughtgate.upstream.waiting import garbled, replied
+from thoughtgate.wire import methods
+from thoughtgate.wire.messages import BadMessage, Failure, Notification, Reply, Request, decode
+from thoughtgate.wire.sse import Event, EventParser
+from thoughtgate.wire.strict import MAX_RESULT
+
+JSON_TYPE = "application/json"
+EVENTS_TYPE = "text/event-stream"
+ACCEPT_BOTH = f"{JSON_TYPE}, {EVENTS_TYPE}"
+
+_GATEWAY_FAULTS = frozenset({502, 503, 504})
+_ERROR_BODY = 256 * 1024
+
+OnRequest = Callable[[Request], None]
+"""Takes a request of the server's that came on the stream of one of ours."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Asked:
+    """One request of ours while its answer is read; `last_event` is where a stream broke off."""
+
+    id: int
+    counts: Counts
+    on_request: OnRequest
+    call: Call | None = None
+    on_notification: Callable[[Notification], None] | None = None
+    last_event: str | None = None
+    retry_ms: int = 1000
+
+
+async def check_status(reply: HttpReply) -> None:
+    """Refuse a reply whose status says that the request was not carried out as asked.
+
+    Raises:
+        UpstreamDenied: 401 or 403.
+        UpstreamReplied: The body is a JSON-RPC error.
+        UpstreamLost: A proxy in between has lost the server.
+        UpstreamGarbled: Any other status than success.
+    """
+    status = reply.status
+    if 200 <= status < 300:
+        return
+    if status in {401, 403}:
+        reply.body.close()
+        raise UpstreamDenied(
+            message=f"the server refuses our credentials (status {status});"
+            " set the headers that it wants"
+        )
+    if media_type(reply) == JSON_TYPE:
+        failure = _failure(await reply.read(_ERROR_BODY))
+        if failure is not None:
+            raise replied(failure)
+    reply.body.close()
+    if status in _GATEWAY_FAULTS:
+        raise UpstreamLost(message=f"status {status}: something before the server has lost it")
+    raise UpstreamGarbled(message=f"status {status} without a JSON-RPC error")
+
+
+async def read_answer(reply: HttpReply, asked: Asked) -> bytes | None:
+    """Return the result of what was asked; None when a stream ended without one.
+
+    Raises:
+        UpstreamError: The answer is an error, broke off, or cannot be read.
+    """
+    kind = media_type(reply)
+    if kind == JSON_TYPE:
+        return _outcome(_read(await reply.read(MAX_RESULT)), asked)
+    if kind == EVENTS_TYPE:
+        return await _read_events(reply, asked)
+    reply.body.close()
+    shown = kind[:60] if kind.isprintable() else ""
+    raise UpstreamGarbled(message=f"neither JSON nor events but {shown or 'nothing'} came")
+
+
+async def drain(reply: HttpReply) -> None:
+    """Read a short body to its end, so that the connection can be used again."""
+    await reply.read(_ERROR_BODY)
+
+
+def media_type(reply: HttpReply) -> str:
+    """Return the media type without parameters, in lower case."""
+    return reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def _read_events(reply: HttpReply, asked: Asked) -> bytes | None:
+    parser = EventParser(cap=MAX_RESULT)
+    try:
+        while chunk := await reply.body.chunk():
+            for event in parser.feed(chunk):
+                result = await _take(event, asked)
+                if result is not None:
+                    reply.body.release()  # its last bytes are on their way
+                    return result
+    except Malformed as error:
+        raise UpstreamGarbled(message=error.message) from None
+    except UpstreamReplied:
+        reply.body.release()
+        raise
+    finally:
+        reply.body.close()
+    return None
+
+
+async def _take(event: Event, asked: Asked) -> bytes | None:
+    """Deal with one event; return the result when it was the reply."""
+    if event.id is not None:
+        asked.last_event = event.id
+    if event.retry is not None:
+        asked.retry_ms = event.retry
+    if not event.data or event.event != "message":
+        return None  # a priming event, or a kind that is not ours
+    message = _read(event.data)
+    if isinstance(message, Reply | Failure):
+        if message.id is not None and str(message.id) != str(asked.id):
+            asked.counts.late += 1
+            return None
+        return _outcome(message, asked)
+    if isinstance(message, Request):
+        asked.on_request(message)
+    else:
+        await _deliver(message, asked)
+    return None
+
+
+async def _deliver(message: Notification, asked: Asked) -> None:
+    """Hand a notification to the call whose stream it came on."""
+    call = asked.call
+    if message.method == methods.PROGRESS:
+        token, notice = methods.read_progress(message.params)
+        if call is None or not call.wants_progress or str(token) != str(asked.id):
+            asked.counts.unplaced += 1
+        else:
+            await call.listener.notify(notice)
+    elif message.method == methods.LOG:
+        if call is not None and methods.loud_enough(message.params, call.log_level):
+            await call.listener.notify(Notice(kind=NoticeKind.LOG, params=message.params))
+    elif asked.on_notification is not None:
+        asked.on_notification(message)
+
+
+def _read(data: bytes) -> Reply | Failure | Notification | Request:
+    """Decode a message; what cannot be read on a stream of one request is that request's."""
+    try:
+        return decode(data)
+    except BadMessage as error:
+        raise garbled(reason=error.message) from None
+
+
+def _outcome(message: object, asked: Asked) -> bytes:
+    if isinstance(message, Failure):
+        raise replied(message)
+    if isinstance(message, Reply) and str(message.id) == str(asked.id):
+        return message.result
+    raise garbled(reason="it answers something else")
+
+
+def _failure(body: bytes) -> Failure | None:
+    try:
+        message = decode(body)
+    except BadMessage:
+        return None
+    return message if isinstance(message, Failure) else None

@@ -1,0 +1,28 @@
+"""Runs a command that shall not outlive the process which asked for it (Linux only).
+
+Never imported by the gateway: it is run by its path in an empty interpreter and replaced by exec.
+A `preexec_fn` would do the same inside a fork of a process with threads, where it may deadlock.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(parent: str, *argv: str) -> None:
+    """Ask the kernel for SIGTERM when `parent` dies, then become `argv`."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != int(parent):  # it died before the kernel knew
+        sys.exit(1)
+    try:
+        os.execvp(argv[0], argv)
+    except OSError as error:
+        sys.stderr.write(f"cannot run {argv[0]}: {error.strerror}\n")
+        sys.exit(127)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

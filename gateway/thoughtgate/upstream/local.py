@@ -1,0 +1,60 @@
+"""Tools that live in this process, behind the same door as tools of other servers.
+
+Never reaches beyond this process; what a handler raises is its own matter.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from thoughtgate.core.calls import Call, Result
+from thoughtgate.core.errors import UnknownTarget, UpstreamTimeout
+from thoughtgate.core.json import JsonObject
+from thoughtgate.core.servers import Era, Listing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalTool:
+    """One tool: its definition, as a server would list it, and what carries a call out."""
+
+    definition: JsonObject
+    handler: Callable[[Call], Awaitable[Result]]
+
+
+class LocalUpstream:
+    """A `Sender` for a mapping of tool names to local tools."""
+
+    def __init__(self, server: str, tools: Mapping[str, LocalTool]) -> None:
+        self._server = server
+        self._tools = dict(tools)
+
+    async def discover(self) -> Listing:
+        """Return the tools' definitions."""
+        return Listing(
+            server=self._server,
+            tools=tuple(tool.definition for tool in self._tools.values()),
+            era=Era.STATELESS,
+            version="",
+            server_info={"name": self._server},
+        )
+
+    async def send(self, call: Call) -> Result:
+        """Run the tool's handler within the call's time; see `Sender.send`.
+
+        Raises:
+            UnknownTarget: There is no such tool.
+        """
+        tool = self._tools.get(call.tool.name)
+        if tool is None:
+            raise UnknownTarget(name=call.tool.name)
+        timeout = min(call.deadline - asyncio.get_running_loop().time(), call.tool.call_timeout)
+        limit = asyncio.timeout(timeout)
+        try:
+            async with limit:
+                return await tool.handler(call)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise UpstreamTimeout(
+                message=f"server {self._server}: no answer within {max(timeout, 0.0):.1f} seconds"
+            ) from None

@@ -1,0 +1,125 @@
+"""Opening a link: over the server's transport, in its era, which is probed where it is not known.
+
+Never leaves a child behind when opening fails.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from thoughtgate.core.errors import UpstreamGarbled, UpstreamLost, UpstreamReplied
+from thoughtgate.core.servers import Era, HttpTransport, Server, StdioTransport
+from thoughtgate.upstream.child import Patience
+from thoughtgate.upstream.eras import Handshake, Stateless, dialect_of
+from thoughtgate.upstream.http_link_handshake import HandshakeHttpLink
+from thoughtgate.upstream.http_link_stateless import StatelessHttpLink
+from thoughtgate.upstream.ports import HttpClient, Identity, Link
+from thoughtgate.upstream.stdio_link import StdioLink
+from thoughtgate.wire import codes, handshake
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What links are opened with.
+
+    `environ` is where children's few inherited variables come from. `probe` bounds, in seconds,
+    how long a server may stay silent about `server/discover` before it is greeted the old way.
+    """
+
+    client: HttpClient
+    environ: Mapping[str, str] = field(default_factory=dict)
+    identity: Identity = field(default_factory=Identity)
+    patience: Patience = field(default_factory=Patience)
+    probe: float = 5.0
+
+
+async def open_link(server: Server, era: Era | None, means: Means) -> Link:
+    """Return an open link; `era` is the one to speak, None to probe.
+
+    Raises:
+        UpstreamError: Why not.
+    """
+    if isinstance(server.transport, StdioTransport):
+        return await _open_stdio(server.transport, era, means)
+    if isinstance(server.transport, HttpTransport):
+        return await _open_http(server.transport, era, means)
+    raise TypeError(server.transport)
+
+
+async def _open_http(transport: HttpTransport, era: Era | None, means: Means) -> Link:
+    identity = means.identity.as_json()
+    if era is not Era.HANDSHAKE:
+        new = StatelessHttpLink(transport, means.client, Stateless(identity))
+        try:
+            if era is Era.STATELESS:
+                await new.greet()
+                return new
+            async with asyncio.timeout(means.probe):
+                await new.greet()
+                return new
+        except (UpstreamReplied, UpstreamGarbled) as error:
+            if era is not None or _only_newer(error):
+                raise
+        except TimeoutError:
+            if era is not None:
+                raise
+    old = HandshakeHttpLink(transport, means.client, Handshake(identity))
+    await old.greet()
+    return old
+
+
+async def _open_stdio(transport: StdioTransport, era: Era | None, means: Means) -> Link:
+    if era is not None:
+        return await _started(transport, era, means)
+    try:
+        return await _started(transport, None, means)
+    except UpstreamLost:  # some old servers end at the first request that is not `initialize`
+        return await _started(transport, Era.HANDSHAKE, means)
+
+
+async def _started(transport: StdioTransport, era: Era | None, means: Means) -> StdioLink:
+    identity = means.identity.as_json()
+    link = StdioLink(dialect_of(era or Era.STATELESS, identity), patience=means.patience)
+    greeted = False
+    try:
+        await link.start(transport, means.environ)
+        if era is None:
+            await _probe(link, means)
+        else:
+            await link.greet()
+        greeted = True
+    finally:
+        if not greeted:
+            await link.aclose()
+    return link
+
+
+async def _probe(link: StdioLink, means: Means) -> None:
+    """Greet in the new way, else in the old one, on the same child."""
+    identity = means.identity.as_json()
+    try:
+        async with asyncio.timeout(means.probe):
+            return await link.greet()
+    except (UpstreamReplied, UpstreamGarbled) as error:
+        if _only_newer(error):
+            raise
+    except TimeoutError:
+        pass
+    link.speak(Handshake(identity))
+    try:
+        return await link.greet()
+    except UpstreamReplied as error:
+        if error.rpc_code != codes.UNSUPPORTED_VERSION:
+            raise
+    # a slow starter has read both greetings by now, and settled for the first
+    link.speak(Stateless(identity))
+    return await link.greet()
+
+
+def _only_newer(error: UpstreamReplied | UpstreamGarbled) -> bool:
+    """Tell whether a server has said that it speaks none of our versions, old or new."""
+    if not isinstance(error, UpstreamReplied) or error.rpc_code != codes.UNSUPPORTED_VERSION:
+        return False
+    data = error.rpc_data
+    supported = data.get("supported") if isinstance(data, dict) else None
+    return isinstance(supported, list) and not any(v in handshake.VERSIONS for v in supported)

@@ -1,0 +1,85 @@
+"""What waits for one reply on a shared pipe, with the notifications that come before it.
+
+Never blocks the reader of the pipe: a caller without room loses notifications, which is counted.
+"""
+
+import asyncio
+from collections import deque
+
+from thoughtgate.core.calls import Call, Notice
+from thoughtgate.core.errors import UpstreamError, UpstreamGarbled, UpstreamReplied
+from thoughtgate.upstream.ports import Counts
+from thoughtgate.wire.messages import Failure, Reply
+
+ROOM = 256
+"""Notifications that may wait for a slow caller."""
+
+
+class Waiter:
+    """One request in flight; `call` is None for requests of our own."""
+
+    __slots__ = ("_counts", "_loop", "_notices", "_outcome", "_wake", "call")
+
+    def __init__(self, call: Call | None, counts: Counts) -> None:
+        self.call = call
+        self._counts = counts
+        self._loop = asyncio.get_running_loop()
+        self._notices: deque[Notice] = deque()
+        self._outcome: bytes | UpstreamError | None = None
+        self._wake: asyncio.Future[None] | None = None
+
+    def notify(self, notice: Notice) -> None:
+        """Queue a notification for the caller, in order."""
+        if len(self._notices) >= ROOM:
+            self._notices.popleft()
+            self._counts.overflow += 1
+        self._notices.append(notice)
+        self._rouse()
+
+    def answer(self, message: Reply | Failure) -> None:
+        """End the wait with a reply."""
+        if isinstance(message, Reply):
+            self._outcome = message.result
+        else:
+            self._outcome = replied(message)
+        self._rouse()
+
+    def fail(self, error: UpstreamError) -> None:
+        """End the wait with an error, unless a reply has come."""
+        if self._outcome is None:
+            self._outcome = error
+            self._rouse()
+
+    async def outcome(self) -> bytes:
+        """Deliver notifications until the reply comes, then return its result.
+
+        Raises:
+            UpstreamError: The reply was an error, or none can come.
+        """
+        while True:
+            while self._notices:
+                notice = self._notices.popleft()
+                if self.call is not None:
+                    await self.call.listener.notify(notice)
+            if isinstance(self._outcome, UpstreamError):
+                raise self._outcome
+            if self._outcome is not None:
+                return self._outcome
+            self._wake = self._loop.create_future()
+            await self._wake
+
+    def _rouse(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+
+def replied(message: Failure) -> UpstreamReplied:
+    """Return a server's error reply as the error that callers see."""
+    return UpstreamReplied(
+        rpc_code=message.code, rpc_message=message.message, rpc_data=message.data
+    )
+
+
+def garbled(*, reason: str) -> UpstreamGarbled:
+    """Return the error for a reply that cannot be read."""
+    return UpstreamGarbled(message=f"its reply cannot be read: {reason}")
