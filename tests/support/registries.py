@@ -5,7 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from thoughtgate.registry.store import Registry
 from thoughtgate.registry.vault import Vault
 
 FILE = "registry.db"
+Spawn = Callable[..., subprocess.Popen[str]]
 CANARY = "canary-7f3a91"
 
 

@@ -7,7 +7,6 @@ other chains and can be exported. This makes tampering evident; it does not prev
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from operator import attrgetter
@@ -88,15 +87,22 @@ def heads_in(row: JsonObject) -> list[ChainHead]:
 
 
 def _encoded(shown: Mapping[str, object]) -> bytes:
-    """Encode with sorted keys (they come sorted); same bytes as `core.json.canonical`.
+    r"""Encode with sorted keys (they come sorted); same bytes as `core.json.canonical`.
 
-    A lone surrogate, as in a file name that is not UTF-8, is written as its escape.
+    A lone surrogate, as in a file name that is not UTF-8, is written as the text `\\udcff`.
     """
     try:
         return _encoder.encode(shown)
     except UnicodeEncodeError:
-        text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-        return text.encode("utf-8", "backslashreplace")
+        return _encoder.encode({name: _readable(value) for name, value in shown.items()})
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, tuple | list):
+        return [_readable(item) for item in value]
+    return value
 
 
 def _cut(value: Any) -> Any:

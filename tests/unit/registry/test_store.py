@@ -1,6 +1,7 @@
 """The registry's nouns: what goes in comes out, and what changed is seen."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -247,3 +248,16 @@ def test_a_domain_gets_a_revision_per_change_and_keeps_the_old_ones(registry: Re
     history = registry.domain_history("ops")
     assert [one.domain for one in history] == [first, second, None, third]
     assert [one.changed_by for one in history] == ["alice", "local", "local", "local"]
+
+
+def test_many_threads_may_read_and_write_at_once(registry: Registry) -> None:
+    def work(number: int) -> int:
+        for turn in range(5):
+            registry.put_server(replace(FULL_SERVER, name=f"s-{number}-{turn}"))
+            assert registry.server(f"s-{number}-{turn}") is not None
+        return len(registry.servers())
+
+    with ThreadPoolExecutor(12) as pool:
+        seen = list(pool.map(work, range(12)))
+    assert max(seen) == len(registry.server_names()) == 60
+    assert registry.revision() == 61
