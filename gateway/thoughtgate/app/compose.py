@@ -11,20 +11,27 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from thoughtgate.app.keeper import Keeper, Progress
+from thoughtgate.app.reasoning import (
+    BUILT_IN_SERVER,
+    ReasonDoor,
+    Reasoning,
+    limits_of,
+    reasoning,
+)
 from thoughtgate.app.stores import open_registry
 from thoughtgate.calls.gateway import Gateway
 from thoughtgate.calls.path import Equipment
 from thoughtgate.calls.slots import SlotLimits, Slots
 from thoughtgate.config.files import Loaded
 from thoughtgate.config.settings import LimitSettings
-from thoughtgate.core.servers import Listing, UpstreamStatus
+from thoughtgate.core.servers import BUILT_IN, Listing, UpstreamStatus
 from thoughtgate.registry.audit import AuditWriter
 from thoughtgate.registry.store import Registry
 from thoughtgate.telemetry.environment import from_environment
 from thoughtgate.telemetry.exporter import SpanExporter
 from thoughtgate.upstream.http_client import PooledClient
 from thoughtgate.upstream.opening import Means
-from thoughtgate.upstream.ports import Identity
+from thoughtgate.upstream.ports import HttpClient, Identity
 from thoughtgate.upstream.upstreams import Upstreams
 
 VERSION = metadata.version("thoughtgate")
@@ -48,6 +55,8 @@ class App:
     keeper: Keeper
     audit: AuditWriter
     exporter: SpanExporter | None
+    reasoning: Reasoning
+    client: HttpClient
 
     async def ensure_listed(self, *, on_progress: Progress, refresh: bool = False) -> None:
         """Ask the servers whose tools nobody has seen yet, or all of them with `refresh`."""
@@ -87,19 +96,28 @@ def _composed(
     means: Means,
 ) -> App:
     heard: list[Keeper] = []  # the keeper needs the upstreams, whose listings go to the keeper
-    upstreams = Upstreams(means, on_listing=lambda listing: _hear(heard, listing), on_status=_tell)
     settings = loaded.settings
+    door = ReasonDoor()
+    upstreams = Upstreams(
+        means,
+        on_listing=lambda listing: _hear(heard, listing),
+        on_status=_tell,
+        local={BUILT_IN: door.upstream(limits_of(settings))},
+    )
+    capture = CAPTURE_BYTES if settings.gateway.capture else 0
     gateway = Gateway(
         Equipment(
             sender=upstreams,
             audit=audit,
             recorder=exporter,
-            capture=CAPTURE_BYTES if settings.gateway.capture else 0,
+            capture=capture,
             slots=Slots(_slot_limits(settings.limits)),
             max_depth=settings.limits.call_depth,
         )
     )
-    keeper = Keeper(loaded, registry, upstreams, gateway)
+    thinking = reasoning(settings, gateway, means.client, exporter, capture)
+    door.open(thinking.tool)
+    keeper = Keeper(loaded, registry, upstreams, gateway, built_in=[BUILT_IN_SERVER])
     heard.append(keeper)
     return App(
         loaded=loaded,
@@ -109,6 +127,8 @@ def _composed(
         keeper=keeper,
         audit=audit,
         exporter=exporter,
+        reasoning=thinking,
+        client=means.client,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from thoughtgate.app.admission import part_of, remembered
 from thoughtgate.app.entries import all_domains, all_servers
+from thoughtgate.app.reasoning import with_engine
 from thoughtgate.calls.gateway import Gateway
 from thoughtgate.catalog import Part
 from thoughtgate.config.files import Loaded
@@ -187,4 +188,5 @@ class Keeper:
             if server.enabled and listing is not None:
                 self._listings[server.name] = listing
                 parts.append(part_of(listing, server, self._loaded, self._registry))
-        return servers, all_domains(self._loaded, self._registry), parts
+        domains = tuple(map(with_engine, all_domains(self._loaded, self._registry)))
+        return servers, domains, parts

@@ -7,7 +7,8 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import uvicorn
 
@@ -29,6 +30,8 @@ GRACE = 5
 
 PIPE_GRACE = 10.0
 """Seconds that calls may still take when a client on a pipe has closed its end."""
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 INFO = {"name": "thoughtgate", "title": "thoughtgate", "version": VERSION}
 
@@ -64,7 +67,7 @@ async def serve_pipe(loaded: Loaded, environ: Mapping[str, str], domain: str, sa
             serve_stdio(app.gateway, _sessions(app), domain, pipe, _face(app), PIPE_GRACE)
         )
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _SIGNALS:
             loop.add_signal_handler(number, serving.cancel)
         await asyncio.wait([serving])
         if not serving.cancelled():
@@ -77,6 +80,22 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, front: McpFront) -> None:
         super().__init__(config)
         self._front = front
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at SIGTERM or SIGINT, at once at the second; uvicorn's own would end the process."""
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._stop)
+        try:
+            yield
+        finally:
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+
+    def _stop(self) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting, end the streams, let calls in flight finish."""

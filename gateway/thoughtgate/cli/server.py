@@ -14,6 +14,7 @@ from thoughtgate.cli.output import clean, json_flag, note, show, table
 from thoughtgate.cli.settings import loaded_or_fail, opened_registry
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import (
+    BUILT_IN,
     Era,
     HttpTransport,
     NullPolicy,
@@ -57,6 +58,8 @@ def add(context: click.Context, /, name: str, replace: bool, **given: object) ->
 
     Values of --env and --header are stored encrypted.
     """
+    if name == BUILT_IN:
+        raise ConfigError(message=f"the name {name} is the gateway's own; choose another")
     entry = _entry(name, given)
     loaded = loaded_or_fail(context.obj)
     if name in loaded.settings.servers:

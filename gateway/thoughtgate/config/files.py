@@ -14,6 +14,7 @@ import platformdirs
 
 from thoughtgate.config.settings import ServerSettings, Settings
 from thoughtgate.core.errors import ConfigError
+from thoughtgate.core.servers import BUILT_IN
 
 CONFIG_VARIABLE = "THOUGHTGATE_CONFIG"
 HOME_VARIABLE = "THOUGHTGATE_HOME"
@@ -129,6 +130,8 @@ def _agree(settings: Settings, where: str) -> None:
             "a gateway without authentication listens on 127.0.0.1 or ::1 only"
         )
     for name, server in settings.servers.items():
+        if name == BUILT_IN:
+            raise ConfigError(message=f"{where}: servers.{name}: this name is the gateway's own")
         if bool(server.command) == bool(server.url):
             raise ConfigError(
                 message=f"{where}: servers.{name}: give either command or url, not both or none"

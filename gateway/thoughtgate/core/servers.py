@@ -12,6 +12,9 @@ from thoughtgate.core.json import JsonObject
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
+BUILT_IN = "thoughtgate"
+"""The server name of the gateway's own tools; no other server may have it."""
+
 
 class NullPolicy(StrEnum):
     """What to do with a null for an optional property whose schema refuses null."""
