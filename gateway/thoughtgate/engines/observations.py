@@ -8,7 +8,8 @@ import hashlib
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-from thoughtgate.core.json import JsonObject, JsonValue, canonical
+from thoughtgate.core.json import JsonObject, JsonValue
+from thoughtgate.wire.strict import dumps
 
 _FIELDS = 6
 _FIELD_CHARS = 80
@@ -30,9 +31,9 @@ def is_error(observation: JsonValue) -> bool:
 def as_text(observation: JsonValue) -> str:
     """Return what an observation says: its structured content, else its text blocks."""
     if not isinstance(observation, Mapping):
-        return cleaned(canonical(observation).decode())
+        return cleaned(dumps(observation).decode())
     if "structuredContent" in observation and not is_error(observation):
-        return cleaned(canonical(observation["structuredContent"]).decode())
+        return cleaned(dumps(observation["structuredContent"]).decode())
     content = observation.get("content")
     blocks = content if isinstance(content, list) else []
     return cleaned("\n".join(_block(block) for block in blocks))
@@ -73,7 +74,7 @@ def _short(value: JsonValue) -> str:
     if isinstance(value, (list, Mapping)) and value:
         kind = "entries" if isinstance(value, list) else "members"
         return f"[{len(value)} {kind}]"
-    return cut(canonical(value).decode(), _FIELD_CHARS)
+    return cut(dumps(value).decode(), _FIELD_CHARS)
 
 
 def _block(block: JsonValue) -> str:

@@ -169,7 +169,7 @@ def _turn_messages(turn: Turn, number: str, native: bool, room: int) -> list[Mes
             Message(role=Role.TOOL, text=said, use_id=use.id),
         ]
     text = f"Thought: {turn.thought}\nAction: {turn.tool}\nAction Input: {arguments}"
-    return [Message(role=Role.ASSISTANT, text=text), _user(f"Observation: {said}")]
+    return [Message(role=Role.ASSISTANT, text=text), _user(f"Observation:\n{said}")]
 
 
 def _repairs(repairs: tuple[Repair, ...]) -> list[Message]:

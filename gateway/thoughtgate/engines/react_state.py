@@ -6,6 +6,7 @@ Never decides what comes next: `Draft` only keeps state, effects and the table i
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from thoughtgate.core.json import JsonObject, JsonValue
 from thoughtgate.engines.contract import (
@@ -185,13 +186,13 @@ class Draft:
         self.state = state
         self.effects: list[Effect] = []
 
-    def change(self, **fields: object) -> None:
+    def change(self, **fields: Any) -> None:
         """Replace fields of the run's state."""
-        self.state = replace(self.state, **fields)  # type: ignore[arg-type]  # names are literals
+        self.state = replace(self.state, **fields)
 
-    def put(self, step_id: str, **fields: object) -> StepState:
+    def put(self, step_id: str, **fields: Any) -> StepState:
         """Replace fields of one step and return it."""
-        changed = replace(self.state.at(step_id), **fields)  # type: ignore[arg-type]  # as above
+        changed = replace(self.state.at(step_id), **fields)
         steps = [changed if one.step.id == step_id else one for one in self.state.steps]
         self.state = replace(self.state, steps=tuple(steps))
         return changed

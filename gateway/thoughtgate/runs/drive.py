@@ -50,7 +50,7 @@ class Hands(Protocol):
         ...
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
     """An effect on its way. `reply` is an event that is there at once, else the task makes one."""
 

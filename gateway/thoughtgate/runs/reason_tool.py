@@ -60,7 +60,7 @@ def definition(ceiling: Limits) -> JsonObject:
                 },
                 "plan": {
                     "type": ["object", "string"],
-                    "description": "The steps, as an object or TOML; without it a planner makes one",
+                    "description": "The steps, as an object or TOML; by default a planner makes it",
                 },
                 "inputs": {
                     "type": "object",
