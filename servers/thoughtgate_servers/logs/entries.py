@@ -80,7 +80,11 @@ class Assembler:
         return finished
 
     def _begin_traceback(self, number: int) -> Entry | None:
-        """A traceback belongs to the Python record before it, else it stands for itself."""
+        """A traceback belongs to the Python error before it, else it is an error of its own.
+
+        After a record that is no error it is an error too: mostly a crash that was written into
+        the same file.
+        """
         if self._open is not None and self._open.attach():
             return None
         finished = self._open.close() if self._open else None
@@ -129,7 +133,8 @@ class _Open:
 
     def attach(self) -> bool:
         """Begin a traceback here, unless this entry cannot have one or already has."""
-        if self._tracing or self._exception or not self.open:
+        tame = self._record is not None and self._record.rank > _ERROR
+        if self._tracing or self._exception or tame or not self.open:
             return False
         self._tracing = True
         return True

@@ -1,0 +1,154 @@
+"""The report server: what it writes is whole, escaped, the same again, and never in the way."""
+
+import hashlib
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.tool_servers import ask, data, text
+from thoughtgate_servers.report.chart import Bar, bar_chart, fitted
+from thoughtgate_servers.report.tools import ReportTools, output_directory
+from thoughtgate_servers.sandbox import Sandbox
+from thoughtgate_servers.table import Tool, ToolFailed
+
+NASTY = '<script>alert("x")</script> & ]]> |*_`\n\x00\x1b\u202e'
+ROWS = [
+    {"key": "ValueError", "count": 30, "share": 0.75, "first_seen": "2026-05-01T00:00:00",
+     "last_seen": None},
+    {"key": "支付失败", "count": 10, "share": 0.25, "first_seen": None, "last_seen": None},
+]  # fmt: skip
+
+
+def content_of(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> tuple[Tool, ...]:
+    return ReportTools(output_directory(tmp_path / "out")).table()
+
+
+async def test_a_report_has_tables_and_charts(tmp_path: Path, tools: tuple[Tool, ...]) -> None:
+    asked: dict[str, Any] = {
+        "title": "Errors · 错误", "counts": ROWS, "summary": "One.\n\nTwo.", "heading": "By type",
+        "sections": [{"heading": "By day", "counts": [], "chart": False, "text": "none"},
+                     {"heading": "More", "counts": ROWS[:1]}],
+        "directory": "2026/五月", "name": "weekly",
+    }  # fmt: skip
+    done = data(await ask(tools, "write_report", **asked))
+    folder = tmp_path / "out" / "2026" / "五月"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "weekly-3.svg", "weekly.md", "weekly.svg",
+    ]  # fmt: skip
+    page = (folder / "weekly.md").read_text(encoding="utf-8")
+    assert page.startswith(
+        "# Errors · 错误\n\nOne.\n\nTwo.\n\n## By type\n\n![By type](weekly.svg)"
+    )
+    assert "| 支付失败 | 10 | 25.0% |  |  |" in page
+    assert "| **Total** | **40** |" in page
+    assert (done["total"], done["rows"]) == (40, 2)
+    for file in (done["markdown"], *done["charts"]):
+        content = content_of(file["path"])
+        assert file["sha256"] == hashlib.sha256(content).hexdigest()
+        assert file["size"] == len(content)
+
+
+async def test_the_same_call_again_changes_nothing(tools: tuple[Tool, ...]) -> None:
+    first = data(await ask(tools, "write_report", title="t", counts=ROWS))
+    again = data(await ask(tools, "write_report", title="t", counts=ROWS))
+    assert first["markdown"]["outcome"] == "created"
+    assert again["markdown"]["outcome"] == "unchanged"
+    assert first["markdown"]["sha256"] == again["markdown"]["sha256"]
+
+
+async def test_other_content_is_replaced_only_when_asked(
+    tmp_path: Path, tools: tuple[Tool, ...]
+) -> None:
+    await ask(tools, "write_report", title="one", counts=ROWS)
+    before = contents(tmp_path / "out")
+    refused = await ask(tools, "write_report", title="two", counts=ROWS, sections=[
+        {"heading": "new", "counts": ROWS}])  # fmt: skip
+    assert refused.is_error
+    assert "overwrite" in text(refused)
+    assert contents(tmp_path / "out") == before
+    done = data(await ask(tools, "write_report", title="two", counts=ROWS, overwrite=True))
+    assert done["markdown"]["outcome"] == "replaced"
+
+
+@pytest.mark.parametrize("directory", ["..", "../x", "/tmp", "a/../../b", "link", "link/x"])
+async def test_nothing_is_written_outside(
+    tmp_path: Path, tools: tuple[Tool, ...], directory: str
+) -> None:
+    (tmp_path / "out" / "link").symlink_to(tmp_path)
+    result = await ask(tools, "write_report", title="t", counts=ROWS, directory=directory)
+    assert result.is_error
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+async def test_a_link_in_the_place_of_the_report_is_not_written_through(
+    tmp_path: Path, tools: tuple[Tool, ...]
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine", encoding="utf-8")
+    (tmp_path / "out" / "report.md").symlink_to(victim)
+    result = await ask(tools, "write_report", title="t", counts=ROWS, overwrite=True)
+    assert result.is_error
+    assert victim.read_text(encoding="utf-8") == "mine"
+
+
+async def test_names_are_plain(tools: tuple[Tool, ...]) -> None:
+    for name in ("a/b", "../x", ".hidden", "a.md", ""):
+        assert (await ask(tools, "write_report", title="t", counts=[], name=name)).is_error
+
+
+async def test_no_value_becomes_markup(tmp_path: Path, tools: tuple[Tool, ...]) -> None:
+    rows = [{"key": NASTY, "count": 1}]
+    data(await ask(tools, "write_report", title=NASTY, counts=rows, summary=NASTY))
+    page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "<script>" not in page
+    assert "\x1b" not in page
+    [row] = [line for line in page.splitlines() if line.startswith("| \\<script")]
+    assert row.count(" | ") == 2
+
+
+async def test_a_chart_is_well_formed_whatever_the_labels(tools: tuple[Tool, ...]) -> None:
+    rows = [{"key": NASTY, "count": 5}, {"key": "错" * 200, "count": 2}, {"key": "", "count": 0}]
+    drawn = data(await ask(tools, "render_chart", title=NASTY, counts=rows))
+    tree = ET.fromstring(drawn["svg"])
+    assert len(tree.findall("{http://www.w3.org/2000/svg}g")) == drawn["bars"] == 3
+    assert tree.find(".//{http://www.w3.org/2000/svg}script") is None
+
+
+def test_bars_are_as_long_as_their_share_of_the_longest() -> None:
+    tree = ET.fromstring(bar_chart("t", [Bar(label="a", count=40), Bar(label="b", count=10)]))
+    [a, b] = [g.find("{*}rect") for g in tree.findall("{*}g")]
+    assert a is not None
+    assert b is not None
+    assert int(a.attrib["width"]) == 4 * int(b.attrib["width"])
+    assert bar_chart("t", []) == bar_chart("t", [])
+    assert "nothing to show" in bar_chart("t", [])
+
+
+def test_labels_are_cut_by_columns() -> None:
+    assert fitted("abc", 3) == "abc"
+    assert fitted("abcd", 3) == "ab…"
+    assert fitted("错误类型", 6) == "错误…"
+
+
+async def test_more_rows_than_bars_are_counted(tools: tuple[Tool, ...]) -> None:
+    rows = [{"key": str(n), "count": n} for n in range(100)]
+    drawn = data(await ask(tools, "render_chart", title="t", counts=rows))
+    assert (drawn["bars"], drawn["left_out"]) == (60, 40)
+
+
+def test_an_output_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ToolFailed, match="cannot be made"):
+        output_directory(tmp_path / "file" / "out")
+    assert output_directory(tmp_path / "a" / "b").roots == Sandbox([tmp_path / "a" / "b"]).roots
