@@ -124,7 +124,7 @@ class AuditWriter:
     def close(self, *, within: float = 5.0) -> int:
         """Write what is queued and end the chain; return how many rows had to be given up.
 
-        Blocks for at most `within` seconds.
+        Blocks for at most `within` seconds. The registry is closed after it, not before.
         """
         deadline = time.monotonic() + within
         with self._lock:

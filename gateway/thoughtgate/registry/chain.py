@@ -89,7 +89,7 @@ def heads_in(row: JsonObject) -> list[ChainHead]:
 def _encoded(shown: Mapping[str, object]) -> bytes:
     r"""Encode with sorted keys (they come sorted); same bytes as `core.json.canonical`.
 
-    A lone surrogate, as in a file name that is not UTF-8, is written as the text `\\udcff`.
+    A lone surrogate, as in a file name that is not UTF-8, is written as the text `\udcff`.
     """
     try:
         return _encoder.encode(shown)

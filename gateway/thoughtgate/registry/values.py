@@ -56,8 +56,12 @@ def all_principals(connection: Connection) -> tuple[Principal, ...]:
 
 
 def to_json(value: JsonValue) -> bytes:
-    """Return compact JSON that keeps the order of keys and the exactness of integers."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    """Return compact JSON that keeps the order of keys and the exactness of integers.
+
+    Lone surrogates, as in an argument that is not UTF-8, come back as well.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode("utf-8", "surrogatepass")
 
 
 def from_json(text: bytes) -> JsonValue:

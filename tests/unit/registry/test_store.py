@@ -24,13 +24,16 @@ from thoughtgate.core.servers import (
 )
 from thoughtgate.core.tools import Effect
 from thoughtgate.registry.store import Registry
+from thoughtgate.registry.tools import HISTORY_LIMIT
 from thoughtgate.registry.verdicts import Verdict
 
 Action = Callable[[], object]
 
 ALICE = Principal(id="alice", name="Alice")
 
-STDIO = StdioTransport(argv=("node", "server.js", ""), env={"TOKEN": "t", "EMPTY": ""}, cwd="/srv")
+STDIO = StdioTransport(
+    argv=("node", "server.js", "", "\udcff"), env={"TOKEN": "t", "EMPTY": ""}, cwd="/srv"
+)
 HTTP = HttpTransport(url="https://a:b@host:8443/mcp?key=v#f", headers={"Authorization": "Bearer é"})
 
 FULL_SERVER = Server(
@@ -198,6 +201,15 @@ def test_every_definition_ever_seen_is_kept_with_its_digest(registry: Registry) 
     assert [seen.current for seen in history] == [False, False]
     registry.record_tools("files", [old])
     assert [seen.current for seen in registry.tool_history("files", "a")] == [True, False]
+
+
+def test_a_server_that_changes_without_end_does_not_fill_the_disk(registry: Registry) -> None:
+    registry.record_tools("files", [tool("first")])
+    registry.record_tools("files", [tool(f"t{number}") for number in range(HISTORY_LIMIT)])
+    registry.record_tools("files", [tool("now")])
+    assert registry.tool_history("files", "first") == ()
+    assert len(registry.tool_history("files", "t0")) == 1
+    assert registry.known_tools("files") == (tool("now"),)
 
 
 def test_a_tool_without_a_name_does_not_spoil_the_listing(registry: Registry) -> None:
