@@ -3,10 +3,13 @@
 Never trusts a forwarded header: only `Host` and `Origin` are looked at.
 """
 
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from thoughtgate.surface.http_io import Headers, Refusal
+
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::[0-9]*)?")
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -46,9 +49,6 @@ class HostRules:
 
 
 def _name(host: str) -> str:
-    """Return the name in a Host header, in lower case; the port is what follows the last colon."""
-    host = host.strip().lower()
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    name, colon, port = host.partition(":")
-    return name if not colon or port.isdigit() else ""
+    """Return the name in a Host header, in lower case, without the port; empty when it is none."""
+    match = _HOST.fullmatch(host.strip().lower())
+    return (match[1] or match[2]) if match else ""

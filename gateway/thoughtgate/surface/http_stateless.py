@@ -18,7 +18,7 @@ from thoughtgate.wire.messages import (
     Request,
     encode_reply,
 )
-from thoughtgate.wire.sse import encode_event
+from thoughtgate.wire.sse import KEEPALIVE, encode_event
 
 _ROUTING = (stateless.VERSION_HEADER, stateless.METHOD_HEADER, stateless.NAME_HEADER)
 
@@ -103,7 +103,7 @@ class StatelessFace:
         id_ = message.id
         feed = Feed(
             first=encode_event(stateless.acknowledged(id_, tools=tools)),
-            change=encode_event(stateless.tools_changed(id_)),
+            change=encode_event(stateless.tools_changed(id_)) if tools else KEEPALIVE,
             last=encode_event(encode_reply(id_, stateless.listen_result(id_))),
         )
         bell = self._changes.join(request.domain)
