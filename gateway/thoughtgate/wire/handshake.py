@@ -26,6 +26,7 @@ SESSION_HEADER: Final = "mcp-session-id"
 VERSION_HEADER: Final = "mcp-protocol-version"
 LAST_EVENT_HEADER: Final = "last-event-id"
 
+_MARKS = (b'"resultType"', b"io.modelcontextprotocol", b"\\u00")
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _value = msgspec.json.Decoder().decode
 
@@ -124,7 +125,7 @@ def list_result(tools: bytes, cursor: str | None) -> bytes:
 
 def finish(result: bytes) -> bytes:
     """Return a tool's result for a client of this era: the other era's marks taken out."""
-    if b"io.modelcontextprotocol" not in result and b'"resultType"' not in result:
+    if not any(mark in result for mark in _MARKS):
         return result
     members = _members(result)
     members.pop("resultType", None)

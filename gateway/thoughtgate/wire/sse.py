@@ -81,6 +81,9 @@ class EventParser:
                 )
             self._reset()
             return
+        if line.startswith(b":"):  # a comment belongs to no event
+            self._size -= len(line)
+            return
         name, _, value = line.partition(b":")
         self._field(name, value.removeprefix(b" "))
 

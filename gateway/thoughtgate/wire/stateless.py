@@ -178,7 +178,7 @@ def finish(result: bytes, server_info: bytes) -> bytes:
     info = b'"%b":%b' % (SERVER_KEY.encode(), server_info)
     if not any(mark in result for mark in _MARKS):
         head = b'{"resultType":"complete","_meta":{%b}' % info
-        rest = result[1:].lstrip()
+        rest = result.strip()[1:].lstrip()
         return head + (rest if rest == b"}" else b"," + rest)
     members = _members(result)
     members.setdefault("resultType", msgspec.Raw(b'"complete"'))
