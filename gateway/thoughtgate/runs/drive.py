@@ -1,7 +1,8 @@
 """One run under way: effects become tasks, replies go back in the order in which they were asked.
 
 Never decides anything about the task; that is the engine's. Concurrency cannot change a result,
-because the reply that came first waits for the one that was asked first.
+because the reply that came first waits for the one that was asked first. Verdicts take no time and
+are taken at once.
 """
 
 import asyncio
@@ -66,6 +67,7 @@ class Drive(Generic[S]):
         self._hands = hands
         self._deadline = deadline
         self._queue: deque[_Asked] = deque()
+        self._ready: deque[Event] = deque()
         self._state: S | None = None
         self._last: Finish | Halt | None = None
 
@@ -97,6 +99,8 @@ class Drive(Generic[S]):
 
     async def _next_reply(self) -> Event | None:
         """Return the reply that was asked first, None when time is up."""
+        if self._ready:
+            return self._ready.popleft()
         asked = self._queue[0]
         if asked.task is not None:
             left = self._deadline - asyncio.get_running_loop().time()
@@ -121,7 +125,7 @@ class Drive(Generic[S]):
             if isinstance(effect, (Finish, Halt)):
                 last = effect
             elif isinstance(effect, Validate):
-                self._queue.append(_Asked(reply=self._hands.validate(effect)))
+                self._ready.append(self._hands.validate(effect))
             elif not isinstance(effect, Note):
                 denied = self._hands.reserve(effect)
                 task = None if denied else create(self._hands.perform(effect))
@@ -137,22 +141,29 @@ class Drive(Generic[S]):
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        state = self._state
-        for asked in self._queue:
-            event = asked.reply if asked.task is None else _result(asked.task)
-            if event is None:
-                continue
-            state, effects = self._engine.step(state, event)
-            notes = [one for one in effects if isinstance(one, Note)]
-            await self._hands.told(notes, event)
-            if effects and isinstance(effects[-1], (Finish, Halt)):
-                self._state = state
-                return effects[-1]
-        state, effects = self._engine.step(state, Interrupted(reason=reason))
-        self._state = state
-        await self._hands.told([one for one in effects if isinstance(one, Note)], None)
-        return next(one for one in effects if isinstance(one, (Finish, Halt)))
+        while self._ready or self._queue:
+            event = self._ready.popleft() if self._ready else _done(self._queue.popleft())
+            if event is not None and (last := await self._settled(event)) is not None:
+                return last
+        last = await self._settled(Interrupted(reason=reason))
+        return last or Halt(reason=reason)
+
+    async def _settled(self, event: Event) -> Finish | Halt | None:
+        """Take one event at the end of a run: verdicts are still given, nothing else is begun."""
+        if self._state is None:
+            return None
+        self._state, effects = self._engine.step(self._state, event)
+        await self._hands.told([one for one in effects if isinstance(one, Note)], event)
+        for effect in effects:
+            if isinstance(effect, (Finish, Halt)):
+                return effect
+            if isinstance(effect, Validate):
+                self._ready.append(self._hands.validate(effect))
+        return None
 
 
-def _result(task: "asyncio.Task[Event]") -> Event | None:
-    return None if task.cancelled() else task.result()
+def _done(asked: _Asked) -> Event | None:
+    """Return the reply to an effect that is over, None for one that was cancelled."""
+    if asked.task is None:
+        return asked.reply
+    return None if asked.task.cancelled() else asked.task.result()
