@@ -73,11 +73,14 @@ class Changes:
 
     def __init__(self, gateway: Gateway) -> None:
         self._bells: dict[str, set[Bell]] = {}
+        self._closed = False
         self._unwatch = gateway.watch(self._changed)
 
     def join(self, domain: str) -> Bell:
-        """Return a new bell that rings for a domain."""
+        """Return a new bell that rings for a domain; it is closed when everything is."""
         bell = Bell(domain)
+        if self._closed:
+            bell.close()
         self._bells.setdefault(domain, set()).add(bell)
         return bell
 
@@ -91,6 +94,9 @@ class Changes:
 
     def close(self) -> None:
         """Close every bell, which ends every stream, and stop watching."""
+        if self._closed:
+            return
+        self._closed = True
         self._unwatch()
         for bells in self._bells.values():
             for bell in bells:

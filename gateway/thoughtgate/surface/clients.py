@@ -52,6 +52,7 @@ class Clients:
         self.sessions = sessions
         self._changes = changes
         self._live: dict[str, Live] = {}
+        self._closed = False
         self._unwatch = sessions.watch(self._ended)
 
     def open(self, hello: Hello, principal: Principal, domain: str) -> Connected:
@@ -93,7 +94,9 @@ class Clients:
 
     def close(self) -> None:
         """Stop watching the sessions; they themselves stay."""
-        self._unwatch()
+        if not self._closed:
+            self._closed = True
+            self._unwatch()
 
     def _ended(self, connected: Connected) -> None:
         live = self._live.pop(connected.id, None)

@@ -1,0 +1,77 @@
+"""Pages of tools: encoded once, bound to their revision."""
+
+import json
+
+import pytest
+
+from tests.support.fake_gateway import FakeGateway
+from thoughtgate.core.errors import UnknownTarget
+from thoughtgate.surface.tools import ToolDesk
+from thoughtgate.wire.handshake import list_result
+from thoughtgate.wire.messages import BadMessage
+
+
+def names(page: bytes) -> list[str]:
+    return [tool["name"] for tool in json.loads(page)["tools"]]
+
+
+def cursor(page: bytes) -> str | None:
+    found = json.loads(page).get("nextCursor")
+    return found if isinstance(found, str) else None
+
+
+@pytest.fixture
+def gateway() -> FakeGateway:
+    gateway = FakeGateway()
+    for letter in "abcde":
+        gateway.add(letter)
+    return gateway
+
+
+def test_pages_follow_one_another_to_the_end(gateway: FakeGateway) -> None:
+    desk = ToolDesk(gateway, page_size=2)
+    first = desk.page("default", {}, list_result)
+    second = desk.page("default", {"cursor": cursor(first)}, list_result)
+    third = desk.page("default", {"cursor": cursor(second)}, list_result)
+    assert names(first) + names(second) + names(third) == list("abcde")
+    assert cursor(third) is None
+
+
+@pytest.mark.parametrize("size", [1, 5, 6])
+def test_no_page_is_empty_or_lost_at_the_edges(gateway: FakeGateway, size: int) -> None:
+    desk = ToolDesk(gateway, page_size=size)
+    page, seen = desk.page("default", {}, list_result), []
+    while True:
+        seen += names(page)
+        if cursor(page) is None:
+            break
+        page = desk.page("default", {"cursor": cursor(page)}, list_result)
+        assert names(page)
+    assert seen == list("abcde")
+
+
+def test_an_empty_domain_has_one_empty_page() -> None:
+    assert ToolDesk(FakeGateway()).page("default", {}, list_result) == b'{"tools":[]}'
+
+
+def test_a_page_is_encoded_once_per_revision(gateway: FakeGateway) -> None:
+    desk = ToolDesk(gateway)
+    first = desk.page("default", {}, list_result)
+    assert desk.page("default", {}, list_result) is first
+    gateway.add("f")
+    assert names(desk.page("default", {}, list_result)) == list("abcdef")
+
+
+def test_a_cursor_of_an_older_list_or_of_nobody_is_refused(gateway: FakeGateway) -> None:
+    desk = ToolDesk(gateway, page_size=2)
+    stale = cursor(desk.page("default", {}, list_result))
+    gateway.add("f")
+    for bad in (stale, "", "2", 7, ["x"]):
+        with pytest.raises(BadMessage) as caught:
+            desk.page("default", {"cursor": bad}, list_result)
+        assert caught.value.rpc_code == -32602
+
+
+def test_a_domain_that_does_not_exist_has_no_pages(gateway: FakeGateway) -> None:
+    with pytest.raises(UnknownTarget):
+        ToolDesk(gateway).page("nobody", {}, list_result)
