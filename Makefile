@@ -52,7 +52,8 @@ docs: setup ## write the generated pages under docs/ again
 	@$(BIN)/python -m docs.generate
 
 bench: setup ## run the benchmarks; they print ratios measured side by side
-	@set -e; for module in benchmarks/bench_*.py; do $(BIN)/python $$module $(ARGS); done
+	@set -e; for file in benchmarks/bench_*.py; do \
+	  $(BIN)/python -m benchmarks.$$(basename $$file .py) $(ARGS); done
 
 lock: setup ## pin the newest allowed packages again (ARGS=--upgrade for newer ones)
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --group dev --all-extras \
