@@ -55,17 +55,25 @@ class StepKind(StrEnum):
     THOUGHT = "thought"
     ACTION = "action"
     OBSERVATION = "observation"
+    PROGRESS = "progress"
     OTHER = "other"
 
 
-_KIND = re.compile(r"\s*(thought|action|observation)\b[^:：\n]{0,80}[:：]\s*", re.IGNORECASE)
+_KIND = re.compile(
+    r"\s*(thought|action|observation|progress)\b[ ]*([^:：\n]{0,80})[:：]\s*", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One message of a run: `text` as it came, its kind, and the `body` after the kind's label."""
+    """One message of a run, such as `Observation count: 7 errors`.
+
+    `text` is the whole, `kind` and `label` what stands before the colon (the label names the
+    plan's step), `body` what stands after it.
+    """
 
     kind: StepKind
+    label: str
     text: str
     body: str
     progress: Progress
@@ -76,7 +84,8 @@ def step(progress: Progress) -> Step:
     found = _KIND.match(progress.message)
     kind = StepKind(found[1].lower()) if found else StepKind.OTHER
     body = progress.message[found.end() :] if found else progress.message
-    return Step(kind=kind, text=progress.message, body=body, progress=progress)
+    label = found[2].strip() if found else ""
+    return Step(kind=kind, label=label, text=progress.message, body=body, progress=progress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

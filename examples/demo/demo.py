@@ -173,7 +173,9 @@ async def _reason(url: str, processes: Processes, screen: Screen) -> RunResult:
 
 
 async def _run(gate: Gate, plan: str, screen: Screen) -> RunResult:
-    return await gate.reason(TASK, plan=plan, on_step=screen.step, max_seconds=RUN)
+    run = await gate.reason(TASK, plan=plan, on_step=screen.step, max_seconds=RUN)
+    screen.settle()
+    return run
 
 
 def _show_trace(spans: tuple[SeenSpan, ...], places: Places, screen: Screen) -> None:
@@ -193,7 +195,7 @@ def _show_trace(spans: tuple[SeenSpan, ...], places: Places, screen: Screen) -> 
 def _verdict(run: RunResult, places: Places, screen: Screen) -> bool:
     """Hold the run's outcome against what the writer of the logs knows."""
     screen.line(f"run {run.run_id}: {run.status}, {run.stop_reason}")
-    screen.line(f"answer: {json.dumps(run.answer, ensure_ascii=False)}")
+    screen.line(f"answer: {run.answer}")
     manifest = json.loads(places.manifest.read_text(encoding="utf-8"))
     truth = expected(manifest)
     report = places.reports / "report.md"
@@ -241,7 +243,7 @@ def main() -> int:
     if root.exists() and any(root.iterdir()):
         parser.error(f"--keep {root}: the folder is not empty")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    screen = Screen(wants_color(given.no_color))
+    screen = Screen(color=wants_color(given.no_color), live=sys.stdout.isatty())
     try:
         good = asyncio.run(demo(Places(root=root.resolve()), given.seed, screen))
     except (DemoFailed, GateError) as failure:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from thoughtgate_client import Step, StepKind
 
 _COLOURS = {StepKind.THOUGHT: "36", StepKind.ACTION: "33", StepKind.OBSERVATION: "32"}
-_WIDTH = 150
+_WIDTH = 130
+_ALIKE = 3
+"""How many steps of one kind and label are shown; the rest of a fan-out is counted."""
 
 
 @dataclass(slots=True)
@@ -20,7 +22,9 @@ class Screen:
     """The terminal."""
 
     color: bool
-    seen: dict[StepKind, int] = field(default_factory=dict)
+    live: bool
+    alike: tuple[StepKind, str] | None = None
+    count: int = 0
     began: float = field(default_factory=time.monotonic)
 
     def heading(self, text: str) -> None:
@@ -33,12 +37,32 @@ class Screen:
         print(f"   {text}", flush=True)
 
     def step(self, step: Step) -> None:
-        """Show a Thought, Action or Observation as it comes."""
-        self.seen[step.kind] = self.seen.get(step.kind, 0) + 1
-        label = self._painted(_COLOURS.get(step.kind, "2"), f"{step.kind.value:<11}")
-        done = step.progress
-        counter = f"[{done.done:g}/{done.total:g}] " if done.total else ""
-        print(f"   {label} {counter}{_one_line(step.body)}", flush=True)
+        """Show a Thought, Action or Observation as it comes; progress on a line that passes."""
+        if step.kind is StepKind.PROGRESS:
+            if self.live:
+                print(f"\r\x1b[K   … {_one_line(step.body)}", end="", flush=True)
+            return
+        if step.kind is StepKind.OTHER:
+            self.settle()
+            self._fresh(_one_line(step.text))
+            return
+        if self.alike != (step.kind, step.label):
+            self.settle()
+            self.alike = (step.kind, step.label)
+        self.count += 1
+        if self.count <= _ALIKE:
+            kind = self._painted(_COLOURS.get(step.kind, "2"), f"{step.kind.value:<11}")
+            self._fresh(f"{kind} {step.label:<12} {_one_line(step.body)}")
+
+    def settle(self) -> None:
+        """Say how many steps like the last were not shown."""
+        if self.count > _ALIKE and self.alike:
+            kind, label = self.alike
+            self._fresh(f"{'':<11} {label:<12} … and {self.count - _ALIKE} more {kind.value}s")
+        self.alike, self.count = None, 0
+
+    def _fresh(self, text: str) -> None:
+        print(f"{chr(13) + chr(27) + '[K' if self.live else ''}   {text}", flush=True)
 
     def verdict(self, good: bool, text: str) -> None:
         """Say that something holds or does not."""
@@ -54,7 +78,7 @@ def wants_color(no_color: bool) -> bool:
     return sys.stdout.isatty() and not no_color and not os.environ.get("NO_COLOR")
 
 
-def shortened(tree: str, head: int = 46, tail: int = 24) -> str:
+def shortened(tree: str, head: int = 24, tail: int = 32) -> str:
     """Return a long tree without its middle."""
     lines = tree.rstrip("\n").split("\n")
     if len(lines) <= head + tail + 1:

@@ -5,16 +5,18 @@ Never leaves a process behind, and ends only what it started.
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import CallToolResult, TextContent
 
-from tests.support.waiting import within
+from tests.support.waiting import until, within
 from thoughtgate_servers.table import Tool, build_server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,6 +55,25 @@ async def http_server(name: str, *arguments: str, port: int = 0) -> AsyncIterato
         if process.returncode is None:
             process.terminate()
         await within(process.communicate(), START)
+
+
+@asynccontextmanager
+async def table_over_http(tools: Sequence[Tool]) -> AsyncIterator[str]:
+    """Serve a table over HTTP in this process and yield its address."""
+    server = build_server(name="table", version="1", instructions="be kind", tools=tools)
+    # named as TCP, or asyncio leaves Nagle's algorithm on and every reply waits 40 ms
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        app = server.streamable_http_app()
+        config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=0)
+        host = uvicorn.Server(config)
+        serving = asyncio.create_task(host.serve(sockets=[listener]))
+        await until(lambda: host.started)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        finally:
+            host.should_exit = True
+            await within(serving)
 
 
 @asynccontextmanager
