@@ -70,7 +70,7 @@ class React:
         else:
             raise ConfigError(message="a run without a plan needs a model; give one of the two")
         settle(draft)
-        return draft.state, tuple(draft.effects)
+        return draft.done(Phase.IDLE)
 
     def step(self, state: ReactState, event: Event) -> tuple[ReactState, Effects]:
         """Take one event.
@@ -79,11 +79,11 @@ class React:
             OutOfOrder: The event answers nothing that is pending, or the run is over.
         """
         draft = Draft(state)
-        if state.ended:
-            raise OutOfOrder(state="ended", event=type(event).__name__)
+        if state.ended is not None:
+            raise OutOfOrder(state=state.ended.value, event=type(event).__name__)
         if isinstance(event, Interrupted):
             _interrupt(draft, event.reason)
-            return draft.state, tuple(draft.effects)
+            return draft.done(state.phase)
         pending = state.pending.get(event.effect)
         if pending is None or not isinstance(event, _REPLIES[pending.awaits]):
             raise OutOfOrder(state=str(pending), event=type(event).__name__)
@@ -91,7 +91,7 @@ class React:
         draft.change(pending=rest)
         _take(draft, pending, event)
         settle(draft)
-        return draft.state, tuple(draft.effects)
+        return draft.done(state.phase)
 
     def report(self, state: ReactState) -> tuple[StepReport, ...]:
         """Return the steps in plan order, as they stand."""

@@ -89,7 +89,7 @@ def take_plan(draft: Draft, plan: Plan) -> None:
 def settle(draft: Draft) -> None:
     """Do what the state as a whole asks for: end, review, start steps, or answer."""
     state = draft.state
-    if state.ended:
+    if state.ended is not None:
         return
     if state.stop is None and not _anchored(draft):
         _schedule(draft)

@@ -12,6 +12,7 @@ from thoughtgate.core.json import JsonObject, JsonValue
 from thoughtgate.engines.contract import (
     Effect,
     EngineTool,
+    Finish,
     Halt,
     Invocation,
     Limits,
@@ -22,7 +23,7 @@ from thoughtgate.engines.contract import (
     Task,
 )
 from thoughtgate.engines.plan import Plan, PlanSource, Step
-from thoughtgate.engines.react_table import Machine, Phase
+from thoughtgate.engines.react_table import Machine, Phase, run_phase
 from thoughtgate.engines.references import INPUTS, Sourced
 
 
@@ -150,12 +151,20 @@ class ReactState:
     answer: str = ""
     stop: StopReason | None = None
     detail: str = ""
-    ended: bool = False
+    ended: Phase | None = None
 
     @property
     def tools(self) -> dict[str, EngineTool]:
         """Return the run's tools by name."""
         return {tool.name: tool for tool in self.task.tools}
+
+    @property
+    def phase(self) -> Phase:
+        """Return the phase of the run: that of its steps, reasoning before and after them."""
+        if self.ended is not None:
+            return self.ended
+        phase = run_phase(tuple(one.machine.phase for one in self.steps))
+        return Phase.REASONING if phase in {Phase.IDLE, Phase.COMPLETED} else phase
 
     @property
     def planned_by_model(self) -> bool:
@@ -245,12 +254,22 @@ class Draft:
         self.move(step_id, Phase.HALTED)
         self.stop(reason, f"step {step_id}: {detail}" if detail else f"step {step_id}")
 
-    def end(self, effect: Effect) -> None:
+    def end(self, effect: Finish | Halt) -> None:
         """End the run with its last effect."""
-        reason = effect.reason if isinstance(effect, Halt) else None
-        last = Phase.CANCELLED if reason is StopReason.CANCELLED else Phase.HALTED
+        ended = Phase.COMPLETED
+        if isinstance(effect, Halt):
+            cancelled = effect.reason is StopReason.CANCELLED
+            ended = Phase.CANCELLED if cancelled else Phase.HALTED
         for one in self.state.steps:
             if not one.machine.ended:
-                self.move(one.step.id, last)
-        self.change(pending={}, ended=True)
+                self.move(one.step.id, ended)
+        self.change(pending={}, ended=ended)
         self.effects.append(effect)
+
+    def done(self, before: Phase) -> tuple[ReactState, tuple[Effect, ...]]:
+        """Return the transition; a new phase of the run is told before anything is begun."""
+        after = self.state.phase
+        if after is not before:
+            data = {"from": before.value, "to": after.value}
+            self.effects.insert(0, Note(kind=NoteKind.STATE, data=data))
+        return self.state, tuple(self.effects)

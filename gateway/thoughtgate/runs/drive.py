@@ -9,11 +9,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from thoughtgate.engines.contract import (
-    AskModel,
-    Denied,
     Effect,
     Engine,
     Event,
@@ -24,31 +22,11 @@ from thoughtgate.engines.contract import (
     Note,
     StopReason,
     Task,
-    UseTools,
     Validate,
 )
+from thoughtgate.runs.hands import RunHands
 
 S = TypeVar("S")
-
-
-class Hands(Protocol):
-    """What a drive needs done."""
-
-    def reserve(self, effect: AskModel | UseTools) -> Denied | None:
-        """Take the price of an effect from the budget, or say why not."""
-        ...
-
-    async def perform(self, effect: AskModel | UseTools) -> Event:
-        """Carry out an effect and return its reply."""
-        ...
-
-    def validate(self, effect: Validate) -> Event:
-        """Return the verdicts."""
-        ...
-
-    async def told(self, effects: Sequence[Note], after: Event | None) -> None:
-        """Take the notes of one transition, which `after` caused (None: the start)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +40,7 @@ class _Asked:
 class Drive(Generic[S]):
     """Drives one engine through one run."""
 
-    def __init__(self, *, engine: Engine[S], hands: Hands, deadline: float) -> None:
+    def __init__(self, *, engine: Engine[S], hands: RunHands, deadline: float) -> None:
         self._engine = engine
         self._hands = hands
         self._deadline = deadline

@@ -1,6 +1,7 @@
 """Runs of a given plan: no model, every value by reference, and no write twice."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -31,7 +32,7 @@ from thoughtgate.engines.contract import (
 )
 from thoughtgate.engines.plan import Plan
 from thoughtgate.engines.react import React
-from thoughtgate.engines.react_table import Phase
+from thoughtgate.engines.react_table import NEXT, Phase
 
 FIND_STEP = {"id": "find", "tool": "logs__find", "arguments": {}}
 SEND_STEP = {"id": "send", "tool": "notify__send", "arguments": {"text": "hi"}}
@@ -338,12 +339,17 @@ def test_the_same_events_give_the_same_effects() -> None:
     assert plays[0].effects == plays[1].effects
 
 
-def test_every_state_note_is_a_move_of_the_table_from_where_the_step_was() -> None:
+def test_every_move_of_a_step_and_of_the_run_is_told() -> None:
     play = Play(does=failing(1, bad()))
     play.run(task(plan(FIND_STEP)))
-    moves = [(note.data["from"], note.data["to"]) for note in play.notes(NoteKind.STATE)]
-    assert moves[0][0] == Phase.IDLE.value
-    assert [after for _, after in moves] == [
-        "reasoning", "acting", "validating", "retry", "acting", "validating", "reasoning",
+    notes = play.notes(NoteKind.STATE)
+    step = [(note.data["from"], note.data["to"]) for note in notes if note.step == "find"]
+    phases = [
+        "idle", "reasoning", "acting", "validating", "retry", "acting", "validating", "reasoning",
         "completed",
     ]  # fmt: skip
+    assert step == list(pairwise(phases))
+    run = [note.data["to"] for note in notes if not note.step]
+    assert run == ["acting", "validating", "acting", "validating", "reasoning", "completed"]
+    for before, after in step:
+        assert after in NEXT[Phase(before)]
