@@ -5,6 +5,7 @@ Never trusts a forwarded header: only `Host` and `Origin` are looked at.
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from thoughtgate.surface.http_io import Headers, Refusal
@@ -31,8 +32,7 @@ class HostRules:
         Raises:
             Refusal: 421 for a foreign or missing Host, 403 for a foreign Origin.
         """
-        host = headers.get(b"host", b"").decode("latin-1")
-        if _name(host) not in self.hosts:
+        if _name(headers.get(b"host", b"")) not in self.hosts:
             raise Refusal(421, message="this host name is not served here")
         origin = headers.get(b"origin")
         if origin is not None and not self._welcomes(origin.decode("latin-1").lower()):
@@ -48,7 +48,8 @@ class HostRules:
         return parts.scheme in {"http", "https"} and parts.hostname in self.hosts
 
 
-def _name(host: str) -> str:
+@lru_cache(maxsize=256)
+def _name(host: bytes) -> str:
     """Return the name in a Host header, in lower case, without the port; empty when it is none."""
-    match = _HOST.fullmatch(host.strip().lower())
+    match = _HOST.fullmatch(host.decode("latin-1").strip().lower())
     return (match[1] or match[2]) if match else ""

@@ -6,6 +6,7 @@ Never knows JSON-RPC methods or eras.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from thoughtgate.core.calls import Principal
@@ -64,12 +65,9 @@ class HttpRequest:
         return None if value is None else value.strip(b" \t").decode("latin-1")
 
     def accepts(self, kind: str) -> bool:
-        """Tell whether the client takes a media type; without an Accept header it takes all."""
-        accept = self.header(b"accept")
-        if accept is None:
-            return True
-        ranges = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
-        return not ranges.isdisjoint({kind, "*/*", kind.partition("/")[0] + "/*"})
+        """Tell whether the client takes JSON or event streams; without Accept it takes both."""
+        accept = self.headers.get(b"accept")
+        return accept is None or kind in _accepted(accept)
 
     def trace(self) -> SpanContext | None:
         """Return the span that the `traceparent` header names."""
@@ -78,6 +76,17 @@ class HttpRequest:
             return None
         state = self.headers.get(b"tracestate", b"")
         return parse_traceparent(parent.decode("latin-1"), state.decode("latin-1"))
+
+
+@lru_cache(maxsize=256)
+def _accepted(accept: bytes) -> frozenset[str]:
+    """Return which of our two media types an Accept header covers."""
+    ranges = {part.partition(b";")[0].strip().lower() for part in accept.split(b",")}
+    return frozenset(
+        kind
+        for kind in ("application/json", "text/event-stream")
+        if not ranges.isdisjoint({kind.encode(), b"*/*", kind.partition("/")[0].encode() + b"/*"})
+    )
 
 
 def repeated(pairs: Iterable[tuple[bytes, bytes]]) -> str | None:
