@@ -57,7 +57,7 @@ def remotes(name: str) -> dict[str, JsonValue]:
 def _folder(name: str) -> Path:
     folder = ROOT / "tests" / name
     if not folder.is_dir():
-        raise FileNotFoundError(f"the official suite is missing: {folder}")
+        raise FileNotFoundError(folder)
     return folder
 
 

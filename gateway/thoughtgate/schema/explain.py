@@ -25,8 +25,6 @@ MAX_PROBLEMS: Final = 10
 # above these the reference engine is not asked
 _MAX_NODES = 20_000
 _MAX_PRINTED = 50_000_000
-# above this many paths not even the Rust engine may collect errors: it would collect them all
-_MAX_PATHS = 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +51,7 @@ def explain(
         errors, finished = search(schema.prepared, schema.dialect, value, run)
         found = [_finding(error) for error in errors]
     blind = not found and bool(schema.secrets)
-    if not found and schema.paths <= _MAX_PATHS:
+    if not found and schema.explicable:
         found, finished = _first(value, schema, rust), False
     if not found:
         nothing = Finding(path=(), keyword="schema", argument=None, value=value, schema={})

@@ -19,15 +19,23 @@ MAX_EVALUATIONS: Final = 65_536
 # (measured: 2.6 times per level, 11 s at 20 levels)
 _AGAIN = 3
 
+# above this not even the first error is asked of the Rust engine
+_MAX_EXPLICABLE = 1_024
+
 # what one string may cost under a pattern that needs backtracking
 _BACKTRACKING = 512
 
 
 class Growth(NamedTuple):
-    """`paths` through compositions at one place; `evaluations` that one place can cost in all."""
+    """`paths` through compositions at one place; `evaluations` that one place can cost in all.
+
+    `explicable` says that the Rust engine may collect errors. There it remembers nothing and keeps
+    the errors of every branch: recursion on two paths takes all memory at forty levels.
+    """
 
     paths: int
     evaluations: int
+    explicable: bool
 
 
 def measure(graph: Graph, backtracking: Collection[int] = ()) -> Growth:
@@ -38,14 +46,14 @@ def measure(graph: Graph, backtracking: Collection[int] = ()) -> Growth:
             that a validator's stack may not hold it, or too many paths.
     """
     paths = _paths(graph)
-    evaluations = _evaluations(graph, backtracking)
+    evaluations, forked = _evaluations(graph, backtracking)
     if evaluations > MAX_EVALUATIONS:
         raise SchemaRejected(
             rule="composition_paths",
             message="one value can be reached on too many paths through nested compositions; "
             "simplify anyOf, oneOf and allOf",
         )
-    return Growth(paths, evaluations)
+    return Growth(paths, evaluations, not forked and evaluations <= _MAX_EXPLICABLE)
 
 
 def _paths(graph: Graph) -> int:
@@ -91,8 +99,10 @@ def _factor(node: Node) -> int:
     return _AGAIN if {"unevaluatedProperties", "unevaluatedItems"} & node.schema.keys() else 1
 
 
-def _evaluations(graph: Graph, backtracking: Collection[int]) -> int:
+def _evaluations(graph: Graph, backtracking: Collection[int]) -> tuple[int, bool]:
     """Bound how often one place in a value is looked at, over all schemas that apply there.
+
+    Also tells whether a schema that contains itself looks at any place more than once.
 
     Edges that close a cycle count once and their targets are added: the Rust engine remembers
     the verdict of a recursive reference for each value, which a test holds it to.
@@ -111,7 +121,8 @@ def _evaluations(graph: Graph, backtracking: Collection[int]) -> int:
         cost[number] = max(1, total) * (_factor(node) if live else 1)
         if number in backtracking:
             cost[number] += _BACKTRACKING
-    return cost[0] + sum(cost[target] for target in {target for _, target in back})
+    total = cost[0] + sum(cost[target] for target in {target for _, target in back})
+    return total, bool(back) and max(cost) > 1
 
 
 def _members(weighed: list[tuple[Edge, int]]) -> int:

@@ -26,7 +26,8 @@ class Inspection:
     `prepared` is what engines compile: the schema without any `$schema` and the root's
     identifier, so that no engine can switch dialects or base by itself, and without annotations
     that only one engine asserts. `paths` and `evaluations` say how
-    much work one place of a value may cost. `secrets` are the `id()`s of the subschemas inside
+    much work one place of a value may cost; `explicable` that the Rust engine may be asked for
+    errors too. `secrets` are the `id()`s of the subschemas inside
     `prepared` whose values must never be shown. `strays` are subschemas that only a reference
     reaches.
     """
@@ -36,6 +37,7 @@ class Inspection:
     patterns: Options
     paths: int
     evaluations: int
+    explicable: bool
     secrets: frozenset[int]
     strays: tuple[JsonValue, ...]
 
@@ -66,6 +68,7 @@ def inspect(schema: JsonValue) -> Inspection:
         patterns=BOUNDED if backtracking else LINEAR,
         paths=growth.paths,
         evaluations=growth.evaluations,
+        explicable=growth.explicable,
         secrets=frozenset(id(node.schema) for node in graph.nodes if is_secret(node.schema)),
         strays=tuple(graph.nodes[number].schema for number in graph.strays),
     )

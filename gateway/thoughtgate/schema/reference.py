@@ -29,6 +29,14 @@ MAX_WORK: Final = 20_000
 """How many keywords are applied before the search is given up."""
 
 
+MAX_NESTING: Final = 100
+"""How many keywords may stand inside one another.
+
+Each takes four or five frames of Python's stack, and near its end the native library below
+`referencing` does not raise RecursionError: it panics, past every `except Exception`.
+"""
+
+
 class Exhausted(Exception):
     """The search took more work than it may; what was found so far stands."""
 
@@ -49,6 +57,7 @@ class Run:
     """
 
     left: int = MAX_WORK
+    nesting: int = 0
     formats: bool = False
     secrets: frozenset[int] = frozenset()
     hidden: set[int] = field(default_factory=set)
@@ -95,9 +104,12 @@ def _class(dialect: Dialect) -> Any:
     for name in REFERENCES:
         if name in base.VALIDATORS:
             own[name] = _remembered(name, base.VALIDATORS[name])
-    table = {name: _counted(own.get(name, keyword)) for name, keyword in base.VALIDATORS.items()}
+    table = {
+        name: _counted(own[name]) if name in LEAVES else _nested(own.get(name, keyword))
+        for name, keyword in base.VALIDATORS.items()
+    }
     # the new dialects dropped the keyword; the Rust engine enforces it in all, and so do we
-    table.setdefault("dependencies", _counted(_dependencies))
+    table.setdefault("dependencies", _nested(_dependencies))
     extend: Any = validators.extend  # its stub leaves the arguments untyped
     return extend(base, table)
 
@@ -114,6 +126,23 @@ def _counted(keyword: Keyword) -> Keyword:
         return keyword(validator, argument, value, schema)
 
     return counted
+
+
+def _nested(keyword: Keyword) -> Keyword:
+    inner = _counted(keyword)
+
+    @wraps(keyword)
+    def nested(validator: Any, argument: Any, value: Any, schema: Any) -> Errors:
+        run = _RUN.get()
+        run.nesting += 1
+        if run.nesting > MAX_NESTING:
+            raise Exhausted
+        try:
+            yield from inner(validator, argument, value, schema) or ()
+        finally:
+            run.nesting -= 1
+
+    return nested
 
 
 def _leaf(leaf: Leaf) -> Keyword:

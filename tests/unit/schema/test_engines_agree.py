@@ -55,7 +55,7 @@ def disagreements(name: str) -> Iterator[tuple[JsonValue, JsonValue]]:
     dialect, remotes = jsts.dialect(name), jsts.remotes(name)
     served = registry(dialect, remotes)
     groups = jsts.required(name) + jsts.optional(name)
-    instances = defaultdict(list)
+    instances: dict[str, list[JsonValue]] = defaultdict(list)
     for group in groups:
         instances[group.file] += [value for _, value, _ in group.tests]
     for group in groups:
