@@ -7,15 +7,15 @@ from tests.support.fake_gateway import FakeGateway, talk
 from thoughtgate.sessions import Sessions
 from thoughtgate.surface.mcp_stdio import serve_stdio
 from thoughtgate.surface.settings import FaceSettings
-from thoughtgate.surface.stdio_pipes import claim_stdio
+from thoughtgate.surface.stdio_pipes import claimed_stdio
 
 
 async def main() -> None:
-    pipe = await claim_stdio()
-    print("this line must not reach the client")  # noqa: T201 - what the test is about
     settings = FaceSettings(info={"name": "thoughtgate", "version": "1"})
     gateway = FakeGateway().add("echo").add("talk", talk)
-    await serve_stdio(gateway, Sessions(clock=time.monotonic), "default", pipe, settings)
+    async with claimed_stdio() as pipe:
+        print("this line must not reach the client")  # noqa: T201 - what the test is about
+        await serve_stdio(gateway, Sessions(clock=time.monotonic), "default", pipe, settings)
 
 
 if __name__ == "__main__":

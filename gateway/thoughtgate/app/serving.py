@@ -21,7 +21,7 @@ from thoughtgate.surface.http_protocol import TimedHttpProtocol
 from thoughtgate.surface.mcp_http import McpFront
 from thoughtgate.surface.mcp_stdio import serve_stdio
 from thoughtgate.surface.settings import FaceSettings
-from thoughtgate.surface.stdio_pipes import claim_stdio
+from thoughtgate.surface.stdio_pipes import claimed_stdio
 
 Say = Callable[[str], None]
 
@@ -59,8 +59,7 @@ async def serve_pipe(loaded: Loaded, environ: Mapping[str, str], domain: str, sa
     Raises:
         GateError: The gateway cannot be composed, or there is no such domain.
     """
-    pipe = await claim_stdio()
-    async with opened(loaded, environ) as app:
+    async with claimed_stdio() as pipe, opened(loaded, environ) as app:
         app.gateway.view(domain)
         await _first_listings(app, say)
         serving = asyncio.ensure_future(

@@ -6,6 +6,8 @@ Whoever prints afterwards prints to standard error: file descriptor 1 leads ther
 import asyncio
 import os
 import stat
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from typing import BinaryIO
 
 from thoughtgate.surface.mcp_stdio import Reader, Writer
@@ -29,32 +31,38 @@ class FilePipe:
         """Return at once: a file always has room."""
 
 
-async def claim_stdio() -> tuple[Reader, Writer]:
-    """Return the streams of this process's standard input and output."""
+@asynccontextmanager
+async def claimed_stdio() -> AsyncIterator[tuple[Reader, Writer]]:
+    """Give the streams of this process's standard input and output; closed at the end."""
     given, wanted = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
     os.dup2(2, 1)
-    return await _reader(given), await _writer(wanted)
+    with ExitStack() as ending:
+        yield await _reader(given, ending), await _writer(wanted, ending)
 
 
-async def _reader(fd: int) -> Reader:
+async def _reader(fd: int, ending: ExitStack) -> Reader:
     file = os.fdopen(fd, "rb", buffering=0)
     if _is_file(fd):
-        return FilePipe(file)
+        return FilePipe(ending.enter_context(file))
     stream = asyncio.StreamReader()
     protocol = asyncio.StreamReaderProtocol(stream)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, file)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, file)
+    ending.callback(transport.close)
     return stream
 
 
-async def _writer(fd: int) -> Writer:
+async def _writer(fd: int, ending: ExitStack) -> Writer:
     file = os.fdopen(fd, "wb", buffering=0)
     if _is_file(fd):
-        return FilePipe(file)
+        return FilePipe(ending.enter_context(file))
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, file)
+    ending.callback(transport.close)
+    # nothing may wait in our own buffer: what is there at the end would be lost
+    transport.set_write_buffer_limits(high=0)
     return asyncio.StreamWriter(transport, protocol, None, loop)
 
 
