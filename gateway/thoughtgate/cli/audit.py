@@ -1,19 +1,52 @@
-"""`thoughtgate audit`: is the log whole?
+"""`thoughtgate audit`: what stands in the log, and is it whole?
 
 Never changes the log.
 """
 
+from datetime import UTC, datetime
+from pathlib import Path
+
 import click
 
 from thoughtgate.cli.exits import Exit
-from thoughtgate.cli.output import clean, json_flag, show
+from thoughtgate.cli.output import clean, json_flag, show, table
 from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.registry.audit import AuditRecord, latest
 from thoughtgate.registry.audit import verify as verified
 
 
 @click.group()
 def audit() -> None:
     """The tamper-evident log of every call."""
+
+
+@audit.command(name="list")
+@click.option("--last", type=click.IntRange(1, 10_000), default=20, show_default=True)
+@json_flag
+@click.pass_obj
+def list_(chosen: Path | None, last: int, as_json: bool) -> None:
+    """List the newest rows, newest first; --json shows all that a row holds."""
+    with opened_registry(loaded_or_fail(chosen)) as store:
+        records = latest(store, limit=last)
+    value = [
+        {"chain": r.chain, "seq": r.seq, "at": _time(r.at_ns), "hash": r.hash, "row": r.row}
+        for r in records
+    ]
+    head = ("TIME", "ACTION", "DOMAIN", "TOOL", "EFFECT", "OUTCOME")
+    show(value, table(head, map(_cells, records)), as_json=as_json)
+
+
+def _cells(record: AuditRecord) -> tuple[str, ...]:
+    row = {key: str(said) for key, said in record.row.items()}
+    tool = "/".join(filter(None, (row.get("server"), row.get("tool"))))
+    plain = (row.get(key, "") for key in ("effect", "outcome"))
+    return (_time(record.at_ns), row["action"], row.get("domain", ""), tool, *plain)
+
+
+def _time(at_ns: int) -> str:
+    """Return a time in UTC, to the millisecond."""
+    seconds, rest = divmod(at_ns, 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1_000_000:03d}Z"
 
 
 @audit.command()
