@@ -13,20 +13,20 @@ from mcp import Client
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from tests.support.fake_gateway import FakeGateway
 from tests.support.waiting import until, within
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 from thoughtgate.sessions import Sessions
 from thoughtgate.surface.http_protocol import TimedHttpProtocol
 from thoughtgate.surface.mcp_http import McpFront
 from thoughtgate.surface.mcp_stdio import serve_stdio
+from thoughtgate.surface.ports import Gateway
 from thoughtgate.surface.settings import FaceSettings
 
 SETTINGS = FaceSettings(info={"name": "thoughtgate", "version": "1"})
 
 
 @asynccontextmanager
-async def serving(gateway: FakeGateway, settings: FaceSettings = SETTINGS) -> AsyncIterator[str]:
+async def serving(gateway: Gateway, settings: FaceSettings = SETTINGS) -> AsyncIterator[str]:
     """Serve the HTTP face on a port of its own; yields `http://127.0.0.1:PORT`."""
     front = McpFront(gateway, Sessions(clock=time.monotonic), settings)
     with socket.socket() as listener:
@@ -47,7 +47,7 @@ async def serving(gateway: FakeGateway, settings: FaceSettings = SETTINGS) -> As
 
 @asynccontextmanager
 async def piped(
-    gateway: FakeGateway, settings: FaceSettings = SETTINGS, domain: str = DEFAULT_DOMAIN
+    gateway: Gateway, settings: FaceSettings = SETTINGS, domain: str = DEFAULT_DOMAIN
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """Serve the stdio face over a pair of sockets; yields the client's end."""
     ours, theirs = socket.socketpair()
@@ -71,7 +71,7 @@ async def piped(
 
 
 @asynccontextmanager
-async def stdio_transport(gateway: FakeGateway) -> AsyncIterator[tuple[Any, Any]]:
+async def stdio_transport(gateway: Gateway) -> AsyncIterator[tuple[Any, Any]]:
     """Connect the SDK's streams of messages to the stdio face."""
     to_client, inbox = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outbox, from_client = anyio.create_memory_object_stream[SessionMessage](0)
@@ -101,7 +101,7 @@ Connect = Callable[..., AbstractAsyncContextManager[Client]]
 
 @asynccontextmanager
 async def connecting(
-    gateway: FakeGateway, transport: str, mode: str, settings: FaceSettings = SETTINGS
+    gateway: Gateway, transport: str, mode: str, settings: FaceSettings = SETTINGS
 ) -> AsyncIterator[Connect]:
     """Yield a function that connects the SDK's client over a transport in an era."""
     if transport == "http":
