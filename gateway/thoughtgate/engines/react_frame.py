@@ -78,7 +78,7 @@ def take_plan(draft: Draft, plan: Plan) -> None:
     """Adopt a plan that passed the lint."""
     draft.change(
         plan=plan,
-        steps=tuple(StepState(step=step) for step in plan.steps),
+        steps=tuple(StepState(step=step, needs=step.needs) for step in plan.steps),
         repairs=(),
         empty=False,
     )
@@ -166,16 +166,16 @@ def closing_text(response: ModelResponse) -> str:
 
 def _schedule(draft: Draft) -> None:
     """Start every step whose needs are complete, in plan order, within the bound."""
-    for one in draft.state.steps:
-        if draft.state.stop is not None:
+    steps = draft.state.steps
+    done = {one.step.id for one in steps if one.machine.phase is Phase.COMPLETED}
+    idle = [one for one in steps if one.machine.phase is Phase.IDLE]
+    busy = sum(not one.machine.ended for one in steps) - len(idle)
+    for one in idle:
+        if busy >= draft.state.limits.max_parallel or draft.state.stop is not None:
             return
-        phases = {other.step.id: other.machine for other in draft.state.steps}
-        busy = sum(not m.ended and m.phase is not Phase.IDLE for m in phases.values())
-        if busy >= draft.state.limits.max_parallel:
-            return
-        needs = (phases[name].phase for name in one.step.needs)
-        if one.machine.phase is Phase.IDLE and all(here is Phase.COMPLETED for here in needs):
+        if one.needs <= done:
             begin(draft, one.step.id)
+            busy += 1
 
 
 def _anchored(draft: Draft) -> bool:
@@ -202,7 +202,10 @@ def _roll_back(draft: Draft, done: frozenset[str]) -> None:
     undone = done - draft.state.good
     steps = draft.state.steps
     draft.change(
-        steps=tuple(StepState(step=one.step) if one.step.id in undone else one for one in steps),
+        steps=tuple(
+            StepState(step=one.step, needs=one.needs) if one.step.id in undone else one
+            for one in steps
+        ),
         rollbacks=draft.state.rollbacks + 1,
         anchors=draft.state.anchors - 1,
         cycles=draft.state.cycles - len(undone),

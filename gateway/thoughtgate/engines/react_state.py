@@ -95,12 +95,14 @@ class Acting:
 class StepState:
     """Where one step stands.
 
-    `attempt` counts from 1 and grows by retries only; `fresh` says that the next action is a new
+    `needs` are the steps that must be complete first, read from the plan once; `attempt` counts
+    from 1 and grows by retries only; `fresh` says that the next action is a new
     step of the run, not another attempt; `released` that the plan's arguments were given up, so
     that the model reasons; `result` is what other steps may refer to.
     """
 
     step: Step
+    needs: frozenset[str] = frozenset()
     machine: Machine = field(default_factory=Machine)
     attempt: int = 1
     fresh: bool = True

@@ -28,6 +28,7 @@ def test_structured_content_is_shown_exactly_and_text_otherwise() -> None:
 def test_hidden_characters_are_removed_and_visible_ones_kept() -> None:
     hidden = "a\u202eb\u200b\U000e0041\x1b[31mc"
     assert cleaned(hidden) == "ab[31mc"
+    assert as_text({"structuredContent": {"note": hidden}}) == '{"note":"ab\\u001b[31mc"}'
     assert cleaned("tab\tline\n👩\u200d💻 é 日") == "tab\tline\n👩\u200d💻 é 日"
 
 

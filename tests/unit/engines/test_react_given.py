@@ -1,6 +1,7 @@
 """Runs of a given plan: no model, every value by reference, and no write twice."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -189,6 +190,23 @@ def test_anchors_stand_at_a_third_and_two_thirds_and_are_skipped_without_a_judge
     sizes = [len(one.values[0]) for one in anchors if one.what is Subject.ANCHOR]
     assert sizes == [2, 4]
     assert [note.text for note in play.notes(NoteKind.ANCHOR)] == ["skipped", "skipped"]
+
+
+def test_an_anchor_waits_for_what_was_started_and_holds_what_was_not() -> None:
+    steps = [{**FIND_STEP, "id": f"s{n}"} for n in range(3)]
+    engine = React()
+    state, effects = engine.start(task(plan(*steps)), Limits(max_parallel=2))
+    first, second = [one for one in effects if isinstance(one, UseTools)]
+    skipped = Validated(effect="", verdicts=(Verdict(status=VerdictStatus.SKIPPED),))
+    for asked in (first, second):
+        state, effects = engine.step(state, ToolsReplied(effect=asked.id, outcomes=(ok(),)))
+        (gate,) = [one for one in effects if isinstance(one, Validate)]
+        assert gate.what is Subject.OBSERVATION
+        state, effects = engine.step(state, replace(skipped, effect=gate.id))
+        assert not any(isinstance(one, UseTools) for one in effects)
+    (review,) = [one for one in effects if isinstance(one, Validate)]
+    assert review.what is Subject.ANCHOR
+    assert len(review.values[0]) == 2
 
 
 def test_a_failed_anchor_goes_back_to_the_last_good_one_but_no_write_is_sent_again() -> None:
