@@ -25,11 +25,10 @@ class Inspection:
 
     `prepared` is what engines compile: the schema without any `$schema` and the root's
     identifier, so that no engine can switch dialects or base by itself, and without annotations
-    that only one engine asserts. `paths` and `evaluations` say how
-    much work one place of a value may cost; `explicable` that the Rust engine may be asked for
-    errors too. `secrets` are the `id()`s of the subschemas inside
-    `prepared` whose values must never be shown. `strays` are subschemas that only a reference
-    reaches.
+    that only one engine asserts. `paths` and `evaluations` say how much work one place of a value
+    may cost; `explicable` that the Rust engine may be asked for errors too. `secrets` are the
+    `id()`s of the subschemas inside `prepared` whose values must never be shown. `strays` are
+    subschemas that only a reference reaches.
     """
 
     dialect: Dialect
