@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from thoughtgate.core.json import JsonObject
@@ -40,16 +41,19 @@ class Script:
     """How the server behaves as a whole.
 
     `pages` tools stand on each page of a list (0: all on one); `loop` repeats a cursor; `deaf`
-    answers nothing; `only_initialize` ends the process at any other first request; `logging` is
-    what it declares in the handshake era.
+    answers nothing, `silent_probe` only `server/discover`; `endless` never ends its list;
+    `only_initialize` ends the process at any other first request; `journal` is a file that gets
+    the name of every tool that is called.
     """
 
     eras: frozenset[Era] = frozenset(Era)
     pages: int = 0
     loop: bool = False
     deaf: bool = False
+    silent_probe: bool = False
+    endless: bool = False
     only_initialize: bool = False
-    logging: bool = True
+    journal: str = ""
 
 
 class Out(Protocol):
@@ -194,7 +198,8 @@ class FakeServer:
         method = turn.request.method
         if self.script.only_initialize and len(self.seen) == 1 and method != methods.INITIALIZE:
             turn.out.cut(3)
-        if self.script.deaf:
+        silent = self.script.silent_probe and method == methods.DISCOVER
+        if self.script.deaf or silent:
             await turn.cancelled.wait()
         elif turn.era not in self.script.eras and method != methods.PING:
             await self._wrong_era(turn)
@@ -213,12 +218,9 @@ class FakeServer:
             await turn.fail(codes.UNSUPPORTED_VERSION, "unsupported protocol version", supported)
 
     async def _initialize(self, turn: Turn) -> None:
-        capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
-        if self.script.logging:
-            capabilities["logging"] = {}
         await turn.reply({
             "protocolVersion": handshake.LATEST,
-            "capabilities": capabilities,
+            "capabilities": {"tools": {"listChanged": True}, "logging": {}},
             "serverInfo": {"name": "fake", "version": "1"},
             "instructions": "break me",
         })
@@ -240,7 +242,9 @@ class FakeServer:
             return
         start = int(turn.request.params.get("cursor") or 0)
         page: dict[str, Any] = {"tools": tools[start : start + size]}
-        if self.script.loop:
+        if self.script.endless:
+            page = {"tools": tools[:size], "nextCursor": str(start + size)}
+        elif self.script.loop:
             page["nextCursor"] = str(size)
         elif start + size < len(tools):
             page["nextCursor"] = str(start + size)
@@ -249,8 +253,14 @@ class FakeServer:
     async def _call(self, turn: Turn) -> None:
         name = str(turn.request.params.get("name"))
         arguments = turn.request.params.get("arguments", {})
+        self._note(name)
         behave = BEHAVIOURS.get(name, BEHAVIOURS["echo"])
         await behave(turn, arguments)
+
+    def _note(self, name: str) -> None:
+        if self.script.journal:
+            with Path(self.script.journal).open("a", encoding="utf-8") as journal:
+                journal.write(f"{name}\n")
 
     async def _listen(self, turn: Turn) -> None:
         marked = {"_meta": {stateless.SUBSCRIPTION_KEY: turn.request.id}}
@@ -323,7 +333,10 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=0)
     parser.add_argument("--loop", action="store_true")
     parser.add_argument("--deaf", action="store_true")
+    parser.add_argument("--silent-probe", action="store_true")
+    parser.add_argument("--endless-list", action="store_true")
     parser.add_argument("--only-initialize", action="store_true")
+    parser.add_argument("--journal", default="", help="write the tools' names here when called")
     parser.add_argument("--exit", type=int, help="exit at once with this code")
     parser.add_argument("--banner", default="", help="write this to standard output first")
     parser.add_argument("--stderr", default="", help="write this to standard error first")
@@ -339,7 +352,10 @@ def main() -> None:
         pages=asked.pages,
         loop=asked.loop,
         deaf=asked.deaf,
+        silent_probe=asked.silent_probe,
+        endless=asked.endless_list,
         only_initialize=asked.only_initialize,
+        journal=asked.journal,
     )
     asyncio.run(_serve_and_linger(script, linger=asked.ignore_eof))
 

@@ -4,7 +4,6 @@ Never sends a call twice unless it was provably not sent, or does no harm when r
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -27,6 +26,9 @@ from thoughtgate.upstream.ports import Counts, Link
 from thoughtgate.wire.results import peek
 
 _log = logging.getLogger(__name__)
+
+ENDING = 10.0
+"""Seconds that ending a failed attempt may take, beyond the time for starting."""
 
 SHORT_PAUSE = 1.0
 """Seconds until the next attempt that a call waits out; beyond that it fails at once."""
@@ -88,7 +90,7 @@ class Supervised:
             UpstreamError: It could not be asked.
         """
         known = self._listing
-        link = await self._named(self._ready(self._now() + self.server.start_timeout))
+        link = await self._named(self._ready(self._now() + self.server.start_timeout + ENDING))
         if self._listing is not None and self._listing is not known:
             return self._listing  # the connection has just been opened, and listed
         try:
@@ -234,8 +236,7 @@ class Supervised:
             return await link.watch(self._stale.set)
         finally:
             relisting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await relisting
+            await asyncio.wait([relisting])  # awaiting the task would swallow our own cancellation
 
     async def _keep_listed(self, link: Link) -> None:
         while True:
@@ -269,9 +270,10 @@ class Supervised:
         )
         if isinstance(error, UpstreamDenied):
             self._set(UpstreamState.NEEDS_AUTH, error.message)
+            self._resolve(error)
         else:
             self._down(error.message)
-        self._resolve(error)
+            self._resolve(UpstreamUnreachable(message=error.message))  # no call was sent
 
     def _lost(self, since: float, reason: str) -> None:
         """Count a lost connection unless it had proven itself; then it is opened at once."""
