@@ -145,7 +145,7 @@ class Reason:
             ),
             budget=self._budget,
             principal=call.principal,
-            session=call.session,
+            session=replace(call.session, origin="run"),
             deadline=call.deadline,
             depth=call.depth,
             parent_run=call.run_id,

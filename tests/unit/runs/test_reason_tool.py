@@ -137,7 +137,8 @@ async def test_the_run_stands_inside_its_call_in_depth_and_trace() -> None:
     bench = RunBench()
     parent = SpanContext(trace_id=3, span_id=4)
     await within(reason(bench)(call({"plan": PLAN}, depth=1, trace=parent)))
-    assert bench.sender.sent[0].depth == 2
+    inner = bench.sender.sent[0]
+    assert (inner.depth, inner.session.origin) == (2, "run")
     assert bench.recorder.one("invoke_agent react").parent_id == 4
 
 
