@@ -22,7 +22,8 @@ def key(value: JsonValue) -> Hashable:
         return frozenset((name, key(item)) for name, item in value.items())
     if isinstance(value, list):
         return ("list", *map(key, value))
-    return value  # type: ignore[no-any-return]  # None, a number or a string
+    scalar: Hashable = value
+    return scalar
 
 
 def json_type(value: JsonValue) -> str:

@@ -14,7 +14,7 @@ PERSON: dict[str, Any] = {
         "name": {"type": "string"},
         "age": {"type": "integer"},
         "nick": {"type": ["string", "null"]},
-        "home": {"$ref": "#/$defs/place"},
+        "flat": {"$ref": "#/$defs/place"},
         "places": {"type": "array", "items": {"$ref": "#/$defs/place"}},
         "maybe": {"anyOf": [{"$ref": "#/$defs/place"}, {"type": "null"}]},
         "either": {"anyOf": [{"$ref": "#/$defs/place"}, {"type": "object"}]},
@@ -41,11 +41,11 @@ def dropped(value: JsonValue, schema: JsonValue = PERSON) -> tuple[JsonValue, tu
         ({"name": "A", "age": None}, {"name": "A"}, ("/age",)),
         ({"name": "A", "age": None, "nick": None}, {"name": "A", "nick": None}, ("/age",)),
         ({"name": "A", "kind": None, "any": None}, {"name": "A", "any": None}, ("/kind",)),
-        ({"name": "A", "home": None}, {"name": "A", "home": None}, ()),
+        ({"name": "A", "flat": None}, {"name": "A", "flat": None}, ()),
         (
-            {"name": "A", "home": {"city": "B", "zip": None}},
-            {"name": "A", "home": {"city": "B"}},
-            ("/home/zip",),
+            {"name": "A", "flat": {"city": "B", "zip": None}},
+            {"name": "A", "flat": {"city": "B"}},
+            ("/flat/zip",),
         ),
         (
             {"name": "A", "places": [{"city": "B", "zip": None}, {"city": "C", "zip": "1"}]},
@@ -69,7 +69,7 @@ def test_a_null_goes_where_its_member_is_optional_and_refuses_null(
     "value",
     [
         {"name": None},
-        {"name": "A", "home": {"city": None}},
+        {"name": "A", "flat": {"city": None}},
         {"name": "A", "places": [None]},
         {"name": 1, "unknown": None},
         {"name": "A", "age": "3"},
