@@ -104,10 +104,11 @@ class Home:
         return StdioServerParameters(command=program, args=rest, env=self.environment)
 
     def audit_rows(self) -> list[dict[str, Any]]:
-        """Return the bodies of all audit rows, in the order of their chains."""
+        """Return the audit rows of calls, in the order of their chains."""
         with closing(sqlite3.connect(self.state / "registry.db", timeout=5)) as connection:
             rows = connection.execute("SELECT body FROM audit ORDER BY chain, seq").fetchall()
-        return [json.loads(body) for (body,) in rows]
+        bodies = [json.loads(body) for (body,) in rows]
+        return [body for body in bodies if body["action"] == "tool.call"]
 
 
 def command(*arguments: object) -> list[str]:
@@ -116,9 +117,9 @@ def command(*arguments: object) -> list[str]:
 
 
 def home(folder: Path, text: str = "", **extra: str) -> Home:
-    """Make a home with a configuration file in a folder."""
+    """Make a home with a configuration file in a folder, patient with servers that start."""
     made = Home(folder=folder, extra=extra)
-    made.config.write_text(text, encoding="utf-8")
+    made.config.write_text(f"[gateway]\nlist_wait = {START}\n{text}", encoding="utf-8")
     return made
 
 

@@ -16,7 +16,14 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 
 from tests.support.waiting import until, within
 
-TOOLS = ("echo", "progress", "log", "wait", "cancelled", "change", "meta")
+TOOLS = ("echo", "progress", "log", "wait", "cancelled", "change", "meta", "sum")
+OPEN: dict[str, Any] = {"type": "object"}
+STRICT: dict[str, Any] = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+    "required": ["a", "b"],
+    "additionalProperties": False,
+}
 Context = Any
 
 
@@ -46,7 +53,7 @@ class SdkPeer:
         start = int(params.cursor or 0) if params is not None else 0
         return types.ListToolsResult(
             tools=[
-                types.Tool(name=name, input_schema={"type": "object"})
+                types.Tool(name=name, input_schema=STRICT if name == "sum" else OPEN)
                 for name in names[start : start + 3]
             ],
             next_cursor=str(start + 3) if start + 3 < len(names) else None,
@@ -63,6 +70,9 @@ class SdkPeer:
 
     async def tool_echo(self, ctx: Context, arguments: dict[str, Any]) -> dict[str, Any]:
         return arguments
+
+    async def tool_sum(self, ctx: Context, arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"sum": arguments["a"] + arguments["b"]}
 
     async def tool_meta(self, ctx: Context, arguments: dict[str, Any]) -> dict[str, Any]:
         headers = {} if ctx.request is None else dict(ctx.request.headers)
