@@ -7,7 +7,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import mcp_types as types
 from mcp import Client
@@ -99,16 +99,17 @@ class Gate:
         Raises:
             GateError: There is no usable result.
         """
-        meta: types.RequestParamsMeta = {}
+        meta = None
         if idempotency_key is not None:
-            meta[IDEMPOTENCY_KEY] = idempotency_key  # type: ignore[literal-required] # an open map
+            # an open map: the SDK's type names only its own key
+            meta = cast("types.RequestParamsMeta", {IDEMPOTENCY_KEY: idempotency_key})
         with translated():
             async with _bounded(max_seconds or self._max_seconds, name):
                 answer = await self._client.call_tool(
                     name,
                     dict(arguments or {}),
                     progress_callback=_progress(on_progress),
-                    meta=meta or None,
+                    meta=meta,
                 )
         return _result(answer)
 

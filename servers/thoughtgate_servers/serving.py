@@ -4,12 +4,14 @@ Never binds to an address that other machines reach: these servers ask nobody wh
 """
 
 import asyncio
+import functools
 import signal
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 import uvicorn
@@ -19,32 +21,41 @@ from mcp.server.stdio import stdio_server
 from thoughtgate_servers.sandbox import Sandbox
 from thoughtgate_servers.table import Tool, build_server
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 GRACE = 3
 """Seconds that open requests get when the process is told to stop."""
 
 
-def transport_options(command: F) -> F:
-    """Add `--http` and `--json-replies` to a command."""
-    command = click.option(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carrier:
+    """How a server is reached: over stdio, or over HTTP at `http` when given."""
+
+    http: str | None
+    json_replies: bool
+
+
+def transport_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--http` and `--json-replies` to a command, which gets them as one `carrier`."""
+
+    @functools.wraps(command)
+    def carried(*, http: str | None, json_replies: bool, **given: Any) -> None:
+        command(carrier=Carrier(http=http, json_replies=json_replies), **given)
+
+    with_replies = click.option(
         "--json-replies",
         is_flag=True,
         help="With --http: answer every request with one JSON body. Faster for old clients, but "
         "progress is not sent and a caller that hangs up does not cancel.",
-    )(command)
+    )(carried)
     return click.option(
         "--http",
         metavar="HOST:PORT",
         help="Serve streamable HTTP at http://HOST:PORT/mcp instead of stdio (loopback only; "
         "port 0 picks a free one and says which).",
-    )(command)
+    )(with_replies)
 
 
-def serve(
-    tools: Sequence[Tool], *, name: str, instructions: str, http: str | None, json_replies: bool
-) -> None:
+def serve(tools: Sequence[Tool], *, name: str, instructions: str, carrier: Carrier) -> None:
     """Serve `tools` until the client leaves (stdio) or the process is told to stop (HTTP)."""
     server = build_server(
         name=f"thoughtgate-{name}",
@@ -52,13 +63,13 @@ def serve(
         instructions=instructions,
         tools=tools,
     )
-    if http is None:
+    if carrier.http is None:
         # the SDK reads stdin in a thread that nothing can wake: let Ctrl-C end the process
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         asyncio.run(_stdio(server))
     else:
-        host, port = _address(http)
-        _http(server, f"thoughtgate-{name}", host, port, json_replies)
+        host, port = _address(carrier.http)
+        _http(server, f"thoughtgate-{name}", host, port, carrier.json_replies)
 
 
 def sandbox(roots: Sequence[str]) -> Sandbox:

@@ -12,19 +12,25 @@ T = TypeVar("T")
 
 async def stepwise(work: Iterator[T], on_step: Callable[[T], Awaitable[None]]) -> None:
     """Run `work` to its end, one `next` at a time on a thread, calling `on_step` in between."""
-    done = object()
     try:
         while True:
-            slice_ = asyncio.ensure_future(asyncio.to_thread(next, work, done))
+            slice_ = asyncio.ensure_future(asyncio.to_thread(_next, work))
             try:
                 step = await asyncio.shield(slice_)
             except asyncio.CancelledError:
                 # the thread cannot be stopped: wait for its slice, then close the generator
                 await asyncio.wait([slice_])
                 raise
-            if step is done:
+            if step is None:
                 return
-            await on_step(step)  # type: ignore[arg-type] # next returns T or the mark, excluded above
+            await on_step(step[0])
     finally:
         if isinstance(work, Generator):
             work.close()
+
+
+def _next(work: Iterator[T]) -> tuple[T] | None:
+    """Return the next step in a tuple, None at the end: a thread cannot raise StopIteration."""
+    for step in work:
+        return (step,)
+    return None

@@ -6,7 +6,7 @@ Never reaches outside them, whatever a path or a link says.
 import click
 
 from thoughtgate_servers.files.tools import FileTools
-from thoughtgate_servers.serving import sandbox, serve, transport_options
+from thoughtgate_servers.serving import Carrier, sandbox, serve, transport_options
 
 INSTRUCTIONS = "Paths are relative to the allowed directories, or absolute below them."
 
@@ -30,7 +30,7 @@ Examples:
 )
 @click.option("--read-only", is_flag=True, help="Offer no write_file.")
 @transport_options
-def main(roots: tuple[str, ...], read_only: bool, http: str | None, json_replies: bool) -> None:
+def main(roots: tuple[str, ...], read_only: bool, carrier: Carrier) -> None:
     """Serve files to MCP clients, under the --root directories only."""
-    tools = FileTools(sandbox(roots), writable=not read_only).table()
-    serve(tools, name="files", instructions=INSTRUCTIONS, http=http, json_replies=json_replies)
+    tools = FileTools(sandbox=sandbox(roots), writable=not read_only).table()
+    serve(tools, name="files", instructions=INSTRUCTIONS, carrier=carrier)

@@ -29,7 +29,7 @@ _BINARY_LOOK = 8_192
 _LINE = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileTools:
     """The tools over one sandbox; `writable` offers write_file too."""
 

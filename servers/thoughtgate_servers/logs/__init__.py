@@ -7,7 +7,7 @@ import click
 
 from thoughtgate_servers.logs.reading import DEFAULT_MAX_BYTES
 from thoughtgate_servers.logs.tools import LogTools
-from thoughtgate_servers.serving import sandbox, serve, transport_options
+from thoughtgate_servers.serving import Carrier, sandbox, serve, transport_options
 
 INSTRUCTIONS = (
     "Start with find_logs, hand its paths to classify_errors, and its groups to count_errors. "
@@ -40,11 +40,11 @@ Examples:
     show_default=True,
 )
 @transport_options
-def main(roots: tuple[str, ...], max_bytes: int, http: str | None, json_replies: bool) -> None:
+def main(roots: tuple[str, ...], max_bytes: int, carrier: Carrier) -> None:
     """Serve log files to MCP clients: find, read, classify errors, count them.
 
     Reads syslog, nginx access and error logs, Python logging with tracebacks and JSON lines,
     plain or gzipped, under the --root directories only.
     """
-    tools = LogTools(sandbox(roots), max_bytes).table()
-    serve(tools, name="logs", instructions=INSTRUCTIONS, http=http, json_replies=json_replies)
+    tools = LogTools(sandbox=sandbox(roots), max_bytes=max_bytes).table()
+    serve(tools, name="logs", instructions=INSTRUCTIONS, carrier=carrier)

@@ -35,7 +35,7 @@ MAX_PAGE = 400_000
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogTools:
     """The tools over one sandbox."""
 

@@ -13,7 +13,7 @@ from thoughtgate_servers.notify.outbox import Outbox
 from thoughtgate_servers.notify.posting import Poster
 from thoughtgate_servers.notify.targets import Targets, named, parsed
 from thoughtgate_servers.notify.tools import NotifyTools
-from thoughtgate_servers.serving import serve, transport_options
+from thoughtgate_servers.serving import Carrier, serve, transport_options
 from thoughtgate_servers.table import ToolFailed
 
 INSTRUCTIONS = (
@@ -54,14 +54,13 @@ Examples:
 @click.option("--timeout", type=click.FloatRange(min=0.1, max=300), default=15.0, show_default=True)
 @click.option("--proxy", metavar="URL", help="Send through this HTTP proxy.")
 @transport_options
-def main(  # noqa: PLR0913 - one argument per option of the command line
+def main(
     webhooks: tuple[str, ...],
     allowed: tuple[str, ...],
     outbox: str | None,
     timeout: float,
     proxy: str | None,
-    http: str | None,
-    json_replies: bool,
+    carrier: Carrier,
 ) -> None:
     """Serve notifications to MCP clients: webhooks and Slack, at most once per key.
 
@@ -73,8 +72,9 @@ def main(  # noqa: PLR0913 - one argument per option of the command line
             parsed(prefix)
     except ToolFailed as failure:
         raise click.UsageError(failure.message) from None
-    tools = NotifyTools(targets, _opened(outbox), Poster(timeout=timeout, proxy=proxy)).table()
-    serve(tools, name="notify", instructions=INSTRUCTIONS, http=http, json_replies=json_replies)
+    poster = Poster(timeout=timeout, proxy=proxy)
+    tools = NotifyTools(targets=targets, outbox=_opened(outbox), poster=poster).table()
+    serve(tools, name="notify", instructions=INSTRUCTIONS, carrier=carrier)
 
 
 def _opened(outbox: str | None) -> Outbox:

@@ -62,7 +62,7 @@ OUTPUT = record({
 })
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyTools:
     """The tools over one set of targets and one outbox."""
 

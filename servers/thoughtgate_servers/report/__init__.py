@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from thoughtgate_servers.report.tools import ReportTools, output_directory
-from thoughtgate_servers.serving import serve, transport_options
+from thoughtgate_servers.serving import Carrier, serve, transport_options
 from thoughtgate_servers.table import ToolFailed
 
 INSTRUCTIONS = (
@@ -34,10 +34,10 @@ Examples:
     help="The only directory that is written to; made when missing.",
 )
 @transport_options
-def main(out: str, http: str | None, json_replies: bool) -> None:
+def main(out: str, carrier: Carrier) -> None:
     """Serve report writing to MCP clients: Markdown tables and SVG bar charts from counts."""
     try:
-        tools = ReportTools(output_directory(Path(out).expanduser())).table()
+        tools = ReportTools(sandbox=output_directory(Path(out).expanduser())).table()
     except ToolFailed as failure:
         raise click.UsageError(failure.message) from None
-    serve(tools, name="report", instructions=INSTRUCTIONS, http=http, json_replies=json_replies)
+    serve(tools, name="report", instructions=INSTRUCTIONS, carrier=carrier)

@@ -73,7 +73,7 @@ CHART_INPUT = record({"title": _TITLE, "counts": _ROWS})
 CHART_OUTPUT = record({"svg": text(), "bars": integer(minimum=0), "left_out": integer(minimum=0)})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTools:
     """The tools over one set of output directories."""
 

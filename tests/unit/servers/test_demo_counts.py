@@ -24,7 +24,7 @@ def written(folder: Path, seed: int) -> dict[str, Any]:
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
 async def test_the_counts_equal_the_independent_count(tmp_path: Path, seed: int) -> None:
     manifest = written(tmp_path / "logs", seed)
-    tools = LogTools(Sandbox([tmp_path / "logs"]), 10**9).table()
+    tools = LogTools(sandbox=Sandbox([tmp_path / "logs"]), max_bytes=10**9).table()
     found = data(await ask(tools, "find_logs", max_age_days=manifest["days"]))
     assert found["total"] == sum(file["age_days"] < 92 for file in manifest["files"])
     classified = data(await ask(tools, "classify_errors", paths=found["paths"], detail="day"))
@@ -40,7 +40,7 @@ async def test_the_counts_equal_the_independent_count(tmp_path: Path, seed: int)
 async def test_a_report_table_reads_back_as_the_counts(tmp_path: Path) -> None:
     counts = Counter({"a|b": 3, "*不*": 2, "x_y\\z": 1})
     rows = [{"key": key, "count": count} for key, count in counts.items()]
-    tools = ReportTools(Sandbox([tmp_path])).table()
+    tools = ReportTools(sandbox=Sandbox([tmp_path])).table()
     done = data(await ask(tools, "write_report", title="t", counts=rows, sections=[
         {"heading": "other", "counts": [{"key": "a|b", "count": 99}]}]))  # fmt: skip
     assert done["markdown"]["path"] == str(tmp_path / "report.md")

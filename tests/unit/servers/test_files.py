@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tools(root: Path) -> tuple[Tool, ...]:
-    return FileTools(Sandbox([root]), writable=True).table()
+    return FileTools(sandbox=Sandbox([root]), writable=True).table()
 
 
 async def test_pages_never_cut_a_character(tools: tuple[Tool, ...]) -> None:
@@ -120,5 +120,5 @@ async def test_searching_finds_names_and_lines(root: Path, tools: tuple[Tool, ..
 
 
 def test_a_read_only_server_offers_no_write(root: Path) -> None:
-    names = [tool.name for tool in FileTools(Sandbox([root]), writable=False).table()]
+    names = [tool.name for tool in FileTools(sandbox=Sandbox([root]), writable=False).table()]
     assert names == ["read_file", "list_directory", "search_files"]

@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tools(root: Path) -> tuple[Tool, ...]:
-    return LogTools(Sandbox([root]), 10**8).table()
+    return LogTools(sandbox=Sandbox([root]), max_bytes=10**8).table()
 
 
 async def test_finding_goes_by_pattern_and_age(root: Path, tools: tuple[Tool, ...]) -> None:
@@ -65,7 +65,7 @@ async def test_finding_goes_by_pattern_and_age(root: Path, tools: tuple[Tool, ..
 async def test_finding_pages_without_gaps_or_repeats(root: Path) -> None:
     for number in range(25):
         (root / f"many-{number:02}.log").touch()
-    tools = LogTools(Sandbox([root]), 10**8).table()
+    tools = LogTools(sandbox=Sandbox([root]), max_bytes=10**8).table()
     seen: list[str] = []
     page: dict[str, Any] = {"next_cursor": None}
     while True:
@@ -228,7 +228,7 @@ async def test_no_groups_count_to_nothing(tools: tuple[Tool, ...]) -> None:
 async def test_types_without_end_are_folded_into_one(root: Path) -> None:
     lines = [f'{{"level": "error", "logger": "l{n}"}}\n' for n in range(25_000)]
     (root / "wild.jsonl").write_text("".join(lines), encoding="utf-8")
-    tools = LogTools(Sandbox([root]), 10**8).table()
+    tools = LogTools(sandbox=Sandbox([root]), max_bytes=10**8).table()
     found = data(await ask(tools, "classify_errors", paths=["wild.jsonl"], max_groups=10))
     assert (found["total_errors"], len(found["groups"]), found["groups_cut"]) == (25_000, 10, True)
     assert found["types"][0] == {"type": "(other)", "count": 5_000}

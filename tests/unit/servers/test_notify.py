@@ -33,7 +33,9 @@ def outbox(tmp_path: Path) -> Path:
 
 def tools_for(url: str, outbox: Path, seconds: float = 3.0) -> tuple[Tool, ...]:
     targets = Targets(named={"team": url, "slack": url}, allowed=(url,))
-    return NotifyTools(targets, Outbox(outbox), Poster(timeout=seconds, proxy=None)).table()
+    return NotifyTools(
+        targets=targets, outbox=Outbox(outbox), poster=Poster(timeout=seconds, proxy=None)
+    ).table()
 
 
 async def send(tools: tuple[Tool, ...], key: str | None = None, **payload: Any) -> CallToolResult:

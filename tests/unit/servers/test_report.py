@@ -32,7 +32,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def tools(tmp_path: Path) -> tuple[Tool, ...]:
-    return ReportTools(output_directory(tmp_path / "out")).table()
+    return ReportTools(sandbox=output_directory(tmp_path / "out")).table()
 
 
 async def test_a_report_has_tables_and_charts(tmp_path: Path, tools: tuple[Tool, ...]) -> None:

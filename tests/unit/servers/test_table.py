@@ -53,15 +53,15 @@ def _tool(**more: object) -> Tool:
 def shipped(tmp_path: Path) -> list[Tool]:
     sandbox = Sandbox([tmp_path])
     notify = NotifyTools(
-        Targets(named={}, allowed=()),
-        Outbox(tmp_path / "outbox"),
-        Poster(timeout=1, proxy=None),
+        targets=Targets(named={}, allowed=()),
+        outbox=Outbox(tmp_path / "outbox"),
+        poster=Poster(timeout=1, proxy=None),
     )
     return [
-        *LogTools(sandbox, 1000).table(),
-        *ReportTools(sandbox).table(),
+        *LogTools(sandbox=sandbox, max_bytes=1000).table(),
+        *ReportTools(sandbox=sandbox).table(),
         *notify.table(),
-        *FileTools(sandbox, writable=True).table(),
+        *FileTools(sandbox=sandbox, writable=True).table(),
     ]
 
 
