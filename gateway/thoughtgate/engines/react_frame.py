@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from math import ceil
 
 from thoughtgate.core.errors import ConfigError, Malformed
-from thoughtgate.core.json import JsonValue, canonical
+from thoughtgate.core.json import JsonValue
 from thoughtgate.core.models import ModelResponse
 from thoughtgate.engines.contract import (
     AskModel,
@@ -30,7 +30,7 @@ from thoughtgate.engines.react_table import Phase
 from thoughtgate.engines.react_think import begin
 from thoughtgate.engines.references import ReferenceMissed, resolve
 from thoughtgate.engines.replies import Answer, Empty, read_answer, read_object
-from thoughtgate.wire.strict import parse
+from thoughtgate.wire.strict import dumps, parse
 
 _AT_THE_LIMIT = frozenset({
     StopReason.MAX_STEPS,
@@ -229,7 +229,7 @@ def _answer(draft: Draft) -> None:
         draft.stop(StopReason.VALIDATION_FAILED, f"the answer: {error}")
         settle(draft)
         return
-    _gate(draft, value if isinstance(value, str) else canonical(value).decode())
+    _gate(draft, value if isinstance(value, str) else dumps(value).decode())
 
 
 def _model_answers(draft: Draft) -> bool:

@@ -257,13 +257,13 @@ class Draft:
         self.stop(reason, f"step {step_id}: {detail}" if detail else f"step {step_id}")
 
     def end(self, effect: Finish | Halt) -> None:
-        """End the run with its last effect."""
+        """End the run with its last effect; steps that were never begun stay idle."""
         ended = Phase.COMPLETED
         if isinstance(effect, Halt):
             cancelled = effect.reason is StopReason.CANCELLED
             ended = Phase.CANCELLED if cancelled else Phase.HALTED
         for one in self.state.steps:
-            if not one.machine.ended:
+            if not one.machine.ended and one.machine.phase is not Phase.IDLE:
                 self.move(one.step.id, ended)
         self.change(pending={}, ended=ended)
         self.effects.append(effect)

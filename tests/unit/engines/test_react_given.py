@@ -123,7 +123,8 @@ def test_one_plus_max_retries_attempts_and_then_the_run_halts_with_what_it_has()
         return bad() if call.tool == "logs__read" else ok({"files": ["a"]})
 
     play = Play(does=does)
-    last = play.run(task(plan(FIND_STEP, READ_EACH)), Limits(max_retries=2))
+    after = {**SEND_STEP, "depends_on": ["read"]}
+    last = play.run(task(plan(FIND_STEP, READ_EACH, after)), Limits(max_retries=2))
     assert isinstance(last, Halt)
     assert last.reason is StopReason.MAX_RETRIES
     assert [call.tool for call in play.calls].count("logs__read") == 3
@@ -131,6 +132,7 @@ def test_one_plus_max_retries_attempts_and_then_the_run_halts_with_what_it_has()
     assert play.report["find"].state == "completed"
     assert play.report["read"].state == "halted"
     assert "it went wrong" in play.report["read"].reason
+    assert (play.report["send"].state, play.report["send"].attempts) == ("idle", 0)
 
 
 def test_only_the_failed_items_of_each_are_called_again() -> None:
