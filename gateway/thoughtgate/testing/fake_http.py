@@ -46,6 +46,7 @@ class FakeHttp:
         self.manners = manners
         self.url = ""
         self.sessions: set[str] = set()
+        self.forgetful = False
         self.requests: list[tuple[str, _Headers]] = []
         self.connections: set[asyncio.Task[None]] = set()
 
@@ -100,6 +101,8 @@ class FakeHttp:
             return
         new = headers.get(handshake.VERSION_HEADER) in stateless.VERSIONS
         opening = isinstance(message, Request) and message.method == methods.INITIALIZE
+        if self.forgetful:
+            self.sessions.clear()
         if not new and not opening and headers.get(handshake.SESSION_HEADER) not in self.sessions:
             await out.whole(b"", 404)
             return
@@ -109,7 +112,8 @@ class FakeHttp:
             return
         if opening:
             out.session = secrets.token_hex(8)
-            self.sessions.add(out.session)
+            if not self.forgetful:
+                self.sessions.add(out.session)
         out.events, out.new = self.manners.events, new
         await out.exchange(self.server, body, headers)
 
@@ -147,6 +151,7 @@ class _HttpOut:
             await server.take(body, self, headers, cancelled if self.new else None)
         finally:
             watching.cancel()
+            await asyncio.wait([watching])
         if cancelled.is_set() or not self._answered:
             raise ConnectionAbortedError
         if self._streaming:
@@ -211,11 +216,11 @@ def _kind(data: bytes) -> Reply | Failure | None:
 
 @asynccontextmanager
 async def fake_http(
-    server: FakeServer | None = None, manners: Manners | None = None
+    server: FakeServer | None = None, manners: Manners | None = None, port: int = 0
 ) -> AsyncIterator[FakeHttp]:
     """Serve a fake server on loopback while the block runs."""
     endpoint = FakeHttp(server or FakeServer(), manners or Manners())
-    listener = await asyncio.start_server(endpoint.accept, "127.0.0.1", 0, limit=1 << 26)
+    listener = await asyncio.start_server(endpoint.accept, "127.0.0.1", port, limit=1 << 26)
     endpoint.url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/mcp"
     try:
         yield endpoint

@@ -133,6 +133,11 @@ class FakeServer:
             methods.SET_LEVEL: self._nothing,
         }
 
+    @property
+    def running(self) -> int:
+        """Return how many requests are being served."""
+        return len(self._turns)
+
     def tools(self) -> list[JsonObject]:
         """Return the tools that are offered now."""
         names = [*BEHAVIOURS, *(f"extra{number}" for number in range(self.extra_tools))]

@@ -8,7 +8,12 @@ import itertools
 from collections.abc import Callable, Coroutine
 
 from thoughtgate.core.calls import Call
-from thoughtgate.core.errors import UpstreamError, UpstreamLost, UpstreamReplied
+from thoughtgate.core.errors import (
+    UpstreamError,
+    UpstreamLost,
+    UpstreamReplied,
+    UpstreamUnreachable,
+)
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era, HttpTransport
 from thoughtgate.core.traces import format_traceparent
@@ -72,9 +77,8 @@ class HandshakeHttpLink:
         Raises:
             UpstreamError: The server does not speak this era, or could not be asked.
         """
-        self._session, self._version, self._level = "", "", None
         self.peer = await self._dialect.greet(self._ask)
-        self._version = self.peer.version
+        self._version, self._level = self.peer.version, None
         self._epoch += 1
         await self._tell(methods.INITIALIZED, {})
 
@@ -101,6 +105,9 @@ class HandshakeHttpLink:
 
     async def _again(self, ask: Callable[[], Coroutine[None, None, bytes]]) -> bytes:
         """Ask; when the session was forgotten, open a new one (once for all callers), ask again."""
+        if self._renewing.locked():
+            async with self._renewing:  # a session is being opened: use it
+                pass
         epoch = self._epoch
         try:
             return await ask()
@@ -109,7 +116,7 @@ class HandshakeHttpLink:
         try:
             return await ask()
         except _Forgotten:
-            raise UpstreamLost(message="the server forgets its sessions at once") from None
+            raise UpstreamUnreachable(message="the server forgets its sessions at once") from None
 
     async def _renew(self, epoch: int) -> None:
         async with self._renewing:
@@ -138,9 +145,14 @@ class HandshakeHttpLink:
     async def _exchange(
         self, asked: Asked, method: str, params: JsonObject, headers: dict[str, str]
     ) -> bytes:
-        reply = await self._post(encode_request(asked.id, method, params), headers)
-        await self._check(reply)
-        if method == methods.INITIALIZE:
+        opening = method == methods.INITIALIZE
+        session = {} if opening else self._session_headers()
+        reply = await self._post(encode_request(asked.id, method, params), headers | session)
+        if reply.status == 404 and handshake.SESSION_HEADER in session:
+            reply.body.close()
+            raise _Forgotten(message="the server has forgotten the session")
+        await check_status(reply)
+        if opening:
             self._session = reply.headers.get(handshake.SESSION_HEADER, "")
         result = await read_answer(reply, asked)
         if result is None:
@@ -188,12 +200,6 @@ class HandshakeHttpLink:
             reply.body.close()
         return True
 
-    async def _check(self, reply: HttpReply) -> None:
-        if reply.status == 404 and self._session:
-            reply.body.close()
-            raise _Forgotten(message="the server has forgotten the session")
-        await check_status(reply)
-
     async def _post(self, body: bytes, headers: dict[str, str]) -> HttpReply:
         return await self._client.send(
             HttpRequest(
@@ -203,7 +209,6 @@ class HandshakeHttpLink:
                     **self._transport.headers,
                     "content-type": JSON_TYPE,
                     "accept": ACCEPT_BOTH,
-                    **self._session_headers(),
                     **headers,
                 },
                 body=body,
@@ -233,8 +238,7 @@ class HandshakeHttpLink:
         return handshake.request_headers(self._version, self._session)
 
     async def _tell(self, method: str, params: JsonObject) -> None:
-        reply = await self._post(encode_notification(method, params or None), {})
-        await drain(reply)
+        await self._send_body(encode_notification(method, params or None))
 
     async def _set_level(self, level: str) -> None:
         """Lower the session's log level when a caller wants more than came so far."""
@@ -257,7 +261,7 @@ class HandshakeHttpLink:
         self._aside(self._send_body(body))
 
     async def _send_body(self, body: bytes) -> None:
-        await drain(await self._post(body, {}))
+        await drain(await self._post(body, self._session_headers()))
 
     def _aside(self, sending: Coroutine[None, None, None]) -> None:
         """Send something that nobody waits for, bounded in time."""
