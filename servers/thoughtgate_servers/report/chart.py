@@ -28,9 +28,12 @@ class Bar:
     count: int
 
 
-def bar_chart(title: str, bars: Sequence[Bar]) -> str:
-    """Return the chart; the longest bar fills the width, an empty chart says so."""
-    height = _TOP + max(len(bars), 1) * _ROW + _FOOT
+def bar_chart(title: str, bars: Sequence[Bar], *, left_out: int = 0) -> str:
+    """Return the chart; the longest bar fills the width.
+
+    An empty chart says so, and so does one from which rows were left out.
+    """
+    height = _TOP + max(len(bars) + bool(left_out), 1) * _ROW + _FOOT
     shown = plain(title)
     frame = f'width="{_WIDTH}" height="{height}"'
     parts = [
@@ -46,6 +49,9 @@ def bar_chart(title: str, bars: Sequence[Bar]) -> str:
         parts.append(_bar(bar, _TOP + number * _ROW, longest))
     if not bars:
         parts.append(f'<text x="16" y="{_TOP + 18}" fill="#59636e">nothing to show</text>')
+    if left_out:
+        foot = _TOP + len(bars) * _ROW + 17
+        parts.append(f'<text x="{_LABEL}" y="{foot}" fill="#59636e">… and {left_out} more</text>')
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
 

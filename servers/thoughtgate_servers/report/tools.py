@@ -18,7 +18,7 @@ from thoughtgate_servers.table import Effect, Reply, Request, Tool, ToolFailed
 from thoughtgate_servers.writing import compare, make_directories, write_whole
 
 MAX_ROWS = 5_000
-MAX_BARS = 60
+MAX_BARS = 120
 
 _ROW = record(
     {"key": text("What was counted.", maxLength=4096), "count": integer(minimum=0)},
@@ -188,7 +188,7 @@ def _files(asked: Mapping[str, Any], name: str) -> list[tuple[str, str]]:
 
 def _drawn(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
     bars = [Bar(label=row["key"], count=row["count"]) for row in rows[:MAX_BARS]]
-    return bar_chart(title, bars)
+    return bar_chart(title, bars, left_out=max(len(rows) - MAX_BARS, 0))
 
 
 def output_directory(path: Path) -> Sandbox:

@@ -143,9 +143,10 @@ def test_labels_are_cut_by_columns() -> None:
 
 
 async def test_more_rows_than_bars_are_counted(tools: tuple[Tool, ...]) -> None:
-    rows = [{"key": str(n), "count": n} for n in range(100)]
+    rows = [{"key": str(n), "count": n} for n in range(200)]
     drawn = data(await ask(tools, "render_chart", title="t", counts=rows))
-    assert (drawn["bars"], drawn["left_out"]) == (60, 40)
+    assert (drawn["bars"], drawn["left_out"]) == (120, 80)
+    assert "… and 80 more" in drawn["svg"]
 
 
 def test_an_output_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
