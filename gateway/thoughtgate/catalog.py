@@ -13,6 +13,7 @@ from thoughtgate.core.json import JsonObject, JsonValue, digest
 from thoughtgate.core.servers import Listing, Server
 from thoughtgate.core.tools import Effect, Quarantined, Tool
 from thoughtgate.schema.registration import normalise_input
+from thoughtgate.wire.headers import mirrored
 
 MAX_ADVERTISED = 60
 """Characters of the longest advertised name; providers stop at 64, and clients add to it."""
@@ -178,6 +179,18 @@ def _schema_fault(definition: JsonObject, reject: Reject) -> tuple[str, str] | N
         rejected = reject(schema) if isinstance(schema, Mapping) else None
         if rejected is not None:
             return rejected.rule, f"{field}{rejected.pointer}: {rejected.message}"
+    return _header_fault(given)
+
+
+def _header_fault(schema: JsonValue) -> tuple[str, str] | None:
+    """Return what is wrong with the arguments that are to be mirrored in headers.
+
+    Clients must leave such a tool alone (MCP 2026-07-28, streamable HTTP, custom headers).
+    """
+    try:
+        mirrored(schema)
+    except SchemaRejected as rejected:
+        return rejected.rule, f"inputSchema{rejected.pointer}: {rejected.message}"
     return None
 
 

@@ -6,6 +6,7 @@ Never frames a reply: each method returns the bytes of a result or raises.
 from typing import Final
 
 from thoughtgate.core.json import JsonObject
+from thoughtgate.core.servers import Era
 from thoughtgate.core.traces import SpanContext
 from thoughtgate.sessions import Connected, Sessions
 from thoughtgate.surface.tools import Asker, Emit, ToolDesk
@@ -59,7 +60,9 @@ class HandshakeMethods:
                 )
                 return handshake.finish(await self._desk.call(request.params, asker, emit, trace))
             case methods.TOOLS_LIST:
-                return self._desk.page(client.domain, request.params, handshake.list_result)
+                return self._desk.page(
+                    client.domain, request.params, handshake.list_result, Era.HANDSHAKE
+                )
             case methods.PING:
                 return b"{}"
             case methods.SET_LEVEL:

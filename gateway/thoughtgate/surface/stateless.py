@@ -60,7 +60,7 @@ class StatelessMethods:
                 raw = await self._desk.call(request.params, asker, *via)
                 return stateless.finish(raw, self._info_bytes)
             case methods.TOOLS_LIST:
-                return self._desk.page(domain, request.params, self._write_list)
+                return self._desk.page(domain, request.params, self._write_list, Era.STATELESS)
             case methods.DISCOVER:
                 return self._discovered(domain)
             case _:

@@ -5,17 +5,18 @@ Never knows how bytes travel or which era asks: that is given as functions.
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
 from thoughtgate.core.calls import Call, Notice, NoticeKind, Principal, Session, ToolName
 from thoughtgate.core.errors import GateError
 from thoughtgate.core.json import JsonObject
+from thoughtgate.core.servers import Era
 from thoughtgate.core.traces import SpanContext
 from thoughtgate.surface.errors import result_for_models
 from thoughtgate.surface.ports import Gateway
-from thoughtgate.views import Entry, View
+from thoughtgate.views import View
 from thoughtgate.wire.messages import MessageId
 from thoughtgate.wire.methods import (
     encode_notice,
@@ -71,7 +72,7 @@ class ToolDesk:
         self._gateway = gateway
         self._page_size = page_size
         self._call_timeout = call_timeout
-        self._pages: dict[tuple[str, WriteList], _Pages] = {}
+        self._pages: dict[tuple[str, Era], _Pages] = {}
         self._prefix = secrets.token_hex(8)
         self._numbers = count(1)
 
@@ -83,7 +84,7 @@ class ToolDesk:
         """
         return self._gateway.view(domain)
 
-    def page(self, domain: str, params: JsonObject, write: WriteList) -> bytes:
+    def page(self, domain: str, params: JsonObject, write: WriteList, era: Era) -> bytes:
         """Return one page of a domain's tools; pages are encoded once per revision and era.
 
         Raises:
@@ -91,10 +92,11 @@ class ToolDesk:
             BadMessage: A cursor that we did not give, or gave before the list changed.
         """
         cursor, view = read_cursor(params), self._gateway.view(domain)
-        pages = self._pages.get((domain, write))
+        pages = self._pages.get((domain, era))
         if pages is None or pages.revision != view.revision:
-            pages = _write_pages(view, self._page_size, write)
-            self._pages[domain, write] = pages
+            shown = [entry.shown_to(era) for entry in view.entries]
+            pages = _write_pages(view.revision, shown, self._page_size, write)
+            self._pages[domain, era] = pages
         page = pages.results.get(cursor)
         if page is None:
             raise invalid_params(message="the cursor is unknown or stale; list from the start")
@@ -139,19 +141,19 @@ class _Pages:
     results: Mapping[str | None, bytes]
 
 
-def _write_pages(view: View, size: int, write: WriteList) -> _Pages:
+def _write_pages(revision: str, shown: Sequence[JsonObject], size: int, write: WriteList) -> _Pages:
     """Write every page; a cursor is bound to the revision, so a stale one is not found."""
-    seal = view.revision.rpartition(":")[2][:16]
-    starts = range(0, max(len(view.entries), 1), size)
+    seal = revision.rpartition(":")[2][:16]
+    starts = range(0, max(len(shown), 1), size)
     cursors = [None, *(f"{seal}-{start}" for start in starts[1:]), None]
     return _Pages(
-        revision=view.revision,
+        revision=revision,
         results={
-            cursors[number]: write(_array(view.entries[start : start + size]), cursors[number + 1])
+            cursors[number]: write(_array(shown[start : start + size]), cursors[number + 1])
             for number, start in enumerate(starts)
         },
     )
 
 
-def _array(entries: tuple[Entry, ...]) -> bytes:
-    return b"[%b]" % b",".join(dumps(entry.shown) for entry in entries)
+def _array(shown: Iterable[JsonObject]) -> bytes:
+    return b"[%b]" % b",".join(map(dumps, shown))

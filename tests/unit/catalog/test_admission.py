@@ -39,6 +39,16 @@ def reject_int(schema: JsonObject) -> SchemaRejected | None:
         ({"name": "t", "inputSchema": {"properties": {"n": {"type": "int"}}}}, "metaschema"),
         (make_definition("t", outputSchema=5), "bad_output_schema"),
         (make_definition("t", outputSchema={"properties": {"n": {"type": "int"}}}), "metaschema"),
+        (
+            make_definition(
+                "t",
+                inputSchema={
+                    "type": "object",
+                    "properties": {"a": {"type": "string", "x-mcp-header": "not a token"}},
+                },
+            ),
+            "x-mcp-header",
+        ),
         (make_definition("good"), "duplicate_name"),
     ],
 )
