@@ -9,7 +9,7 @@ from tests.support.source import FOLDERS, PACKAGES, comments, files, name_of, tr
 DOORS = {
     "gateway/thoughtgate/surface": "a bug in one request becomes a reply, not the server's end",
     "gateway/thoughtgate/runs": "a bug in one run ends that run, with its reason",
-    "gateway/thoughtgate/app": "a plug-in that cannot be loaded is reported, the gateway starts",
+    "gateway/thoughtgate/app": "a plug-in that cannot be loaded is a configuration error",
 }
 """The three rooms with a door: at most one handler each catches everything."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from thoughtgate.app.keeper import Keeper, Progress
+from thoughtgate.app.plugins import middleware
 from thoughtgate.app.reasoning import (
     BUILT_IN_SERVER,
     ReasonDoor,
@@ -113,6 +114,7 @@ def _composed(
             capture=capture,
             slots=Slots(_slot_limits(settings.limits)),
             max_depth=settings.limits.call_depth,
+            middleware=middleware(settings.gateway.plugins),
         )
     )
     thinking = reasoning(settings, gateway, means.client, exporter, capture)

@@ -36,6 +36,10 @@ class GatewaySettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
     capture: Annotated[
         bool, Meta(description="Record arguments, results and prompts in traces.")
     ] = False
+    plugins: Annotated[
+        tuple[str, ...],
+        Meta(description="Installed plug-in stages to use, by name, outermost first."),
+    ] = ()
     list_wait: Annotated[
         Seconds,
         Meta(description="Seconds after start in which a list waits for servers never seen."),
