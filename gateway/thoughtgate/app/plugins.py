@@ -29,7 +29,7 @@ def _loaded(name: str, found: dict[str, EntryPoint]) -> Middleware:
         raise ConfigError(message=f"gateway.plugins: no plug-in {name[:80]} is installed")
     try:
         stage = found[name].load()
-    except Exception as error:  # noqa: BLE001 - the door of plug-ins: foreign code may raise anything
+    except Exception as error:
         raise ConfigError(
             message=f"gateway.plugins: {name} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
