@@ -10,15 +10,16 @@ import argparse
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
 from thoughtgate.testing.fake_tools import BEHAVIOURS
+from thoughtgate.testing.fake_turn import Out, Script, Turn
 from thoughtgate.wire import codes, handshake, methods, stateless
 from thoughtgate.wire.messages import (
     BadMessage,
@@ -29,86 +30,8 @@ from thoughtgate.wire.messages import (
     Request,
     decode,
     encode_failure,
-    encode_notification,
-    encode_reply,
     encode_request,
 )
-from thoughtgate.wire.strict import dumps
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
-    """How the server behaves as a whole.
-
-    `pages` tools stand on each page of a list (0: all on one); `loop` repeats a cursor; `deaf`
-    answers nothing, `silent_probe` only `server/discover`; `endless` never ends its list;
-    `only_initialize` ends the process at any other first request; `journal` is a file that gets
-    the name of every tool that is called.
-    """
-
-    eras: frozenset[Era] = frozenset(Era)
-    pages: int = 0
-    loop: bool = False
-    deaf: bool = False
-    silent_probe: bool = False
-    endless: bool = False
-    only_initialize: bool = False
-    journal: str = ""
-
-
-class Out(Protocol):
-    """Where a turn's messages go; `lasting` when it stays open after the reply."""
-
-    lasting: bool
-
-    async def send(self, data: bytes) -> None:
-        """Send one message."""
-        ...
-
-    async def raw(self, data: bytes) -> None:
-        """Send bytes that are no message."""
-        ...
-
-    def cut(self, code: int) -> None:
-        """Break off: end the process with an exit code or a negated signal, cut a connection."""
-        ...
-
-
-@dataclass(slots=True, kw_only=True)
-class Turn:
-    """One request while it is served."""
-
-    server: "FakeServer"
-    request: Request
-    era: Era
-    out: Out
-    headers: Mapping[str, str] = field(default_factory=dict)
-    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def meta(self) -> JsonObject:
-        """Return the request's `_meta`."""
-        meta = self.request.params.get("_meta")
-        return meta if isinstance(meta, dict) else {}
-
-    async def reply(self, result: Mapping[str, Any]) -> None:
-        """Send a result, with the marks of its era."""
-        marked = dict(result)
-        if self.era is Era.STATELESS:
-            marked.setdefault("resultType", "complete")
-        await self.out.send(encode_reply(self.request.id, dumps(marked)))
-
-    async def fail(self, code: int, message: str, data: object = None) -> None:
-        """Send an error."""
-        await self.out.send(encode_failure(self.request.id, code, message, data))
-
-    async def notify(self, method: str, params: JsonObject) -> None:
-        """Send a notification on the request's stream."""
-        await self.out.send(encode_notification(method, params))
-
-    async def ask(self, method: str) -> JsonObject:
-        """Send a request of the server's own and return what came back."""
-        return await self.server.ask(method, self.out)
 
 
 class FakeServer:
@@ -346,6 +269,7 @@ def main() -> None:
     parser.add_argument("--banner", default="", help="write this to standard output first")
     parser.add_argument("--stderr", default="", help="write this to standard error first")
     parser.add_argument("--ignore-eof", action="store_true", help="live on without input")
+    parser.add_argument("--ignore-term", action="store_true", help="live on after SIGTERM")
     asked = parser.parse_args()
     sys.stderr.write(asked.stderr)
     sys.stdout.write(asked.banner)
@@ -362,15 +286,12 @@ def main() -> None:
         only_initialize=asked.only_initialize,
         journal=asked.journal,
     )
+    if asked.ignore_term:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     asyncio.run(_serve_and_linger(script, linger=asked.ignore_eof))
 
 
 async def _serve_and_linger(script: Script, *, linger: bool) -> None:
-    if linger:
-        for number in ("SIGTERM", "SIGINT"):
-            asyncio.get_running_loop().add_signal_handler(
-                getattr(__import__("signal"), number), int
-            )
     await serve_stdio(script)
     if linger:
         await asyncio.get_running_loop().create_future()

@@ -4,67 +4,36 @@ Never returns what a tool of the same name would in earnest.
 """
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
 
 from thoughtgate.core.json import JsonObject
+from thoughtgate.testing.fake_turn import Turn
 from thoughtgate.wire import methods
-from thoughtgate.wire.messages import Request, encode_reply
-
-
-class _Out(Protocol):
-    async def send(self, data: bytes) -> None: ...
-    async def raw(self, data: bytes) -> None: ...
-    def cut(self, code: int) -> None: ...
-
-
-class _Server(Protocol):
-    seen: list[JsonObject]
-    cancels: list[str | int]
-
-    async def change(self) -> None: ...
-
-
-class _Turn(Protocol):
-    """What a behaviour needs of the request that it serves."""
-
-    @property
-    def request(self) -> Request: ...
-    @property
-    def out(self) -> _Out: ...
-    @property
-    def server(self) -> _Server: ...
-    @property
-    def cancelled(self) -> asyncio.Event: ...
-    @property
-    def meta(self) -> JsonObject: ...
-    async def reply(self, result: Mapping[str, Any]) -> None: ...
-    async def fail(self, code: int, message: str, data: object = None) -> None: ...
-    async def notify(self, method: str, params: JsonObject) -> None: ...
-    async def ask(self, method: str) -> JsonObject: ...
+from thoughtgate.wire.messages import encode_reply
 
 
 def _text(text: str) -> JsonObject:
     return {"content": [{"type": "text", "text": text}]}
 
 
-async def echo(turn: _Turn, arguments: JsonObject) -> None:
+async def echo(turn: Turn, arguments: JsonObject) -> None:
     """Return the arguments as structured content."""
     await turn.reply({"content": [], "structuredContent": arguments})
 
 
-async def tool_error(turn: _Turn, arguments: JsonObject) -> None:
+async def tool_error(turn: Turn, arguments: JsonObject) -> None:
     """Fail as a tool does."""
     await turn.reply({**_text("no"), "isError": True, "structuredContent": arguments})
 
 
-async def fail(turn: _Turn, arguments: JsonObject) -> None:
+async def fail(turn: Turn, arguments: JsonObject) -> None:
     """Fail as a protocol does, with code and data."""
     await turn.fail(int(arguments.get("code", -32000)), "it failed", {"why": "asked"})
 
 
-async def progress(turn: _Turn, arguments: JsonObject) -> None:
+async def progress(turn: Turn, arguments: JsonObject) -> None:
     """Report progress `count` times, then answer."""
     count = int(arguments.get("count", 3))
     for step in range(count):
@@ -75,31 +44,31 @@ async def progress(turn: _Turn, arguments: JsonObject) -> None:
     await turn.reply(_text("done"))
 
 
-async def stray_progress(turn: _Turn, arguments: JsonObject) -> None:
+async def stray_progress(turn: Turn, arguments: JsonObject) -> None:
     """Report progress under a token that nobody gave."""
     await turn.notify(methods.PROGRESS, {"progressToken": "nobody", "progress": 1})
     await turn.reply(_text("done"))
 
 
-async def log(turn: _Turn, arguments: JsonObject) -> None:
+async def log(turn: Turn, arguments: JsonObject) -> None:
     """Log one message per level of `levels`, then answer."""
     for level in arguments.get("levels", ["info"]):
         await turn.notify(methods.LOG, {"level": level, "data": f"a {level}"})
     await turn.reply(_text("logged"))
 
 
-async def hang(turn: _Turn, arguments: JsonObject) -> None:
+async def hang(turn: Turn, arguments: JsonObject) -> None:
     """Answer nothing, ever."""
     await turn.cancelled.wait()
 
 
-async def stubborn(turn: _Turn, arguments: JsonObject) -> None:
+async def stubborn(turn: Turn, arguments: JsonObject) -> None:
     """Answer only after having been cancelled."""
     await turn.cancelled.wait()
     await turn.reply(_text("too late"))
 
 
-async def endless(turn: _Turn, arguments: JsonObject) -> None:
+async def endless(turn: Turn, arguments: JsonObject) -> None:
     """Report progress for ever."""
     step = 0
     while not turn.cancelled.is_set():
@@ -109,27 +78,27 @@ async def endless(turn: _Turn, arguments: JsonObject) -> None:
         await asyncio.sleep(0.001)
 
 
-async def crash(turn: _Turn, arguments: JsonObject) -> None:
+async def crash(turn: Turn, arguments: JsonObject) -> None:
     """Break off with exit code or, when negative, signal `code`."""
     sys.stderr.write(str(arguments.get("words", "")))
     sys.stderr.flush()
     turn.out.cut(int(arguments.get("code", 1)))
 
 
-async def half(turn: _Turn, arguments: JsonObject) -> None:
+async def half(turn: Turn, arguments: JsonObject) -> None:
     """Send one progress report, then break off."""
     token = turn.meta.get("progressToken")
     await turn.notify(methods.PROGRESS, {"progressToken": token, "progress": 1})
     turn.out.cut(1)
 
 
-async def twice(turn: _Turn, arguments: JsonObject) -> None:
+async def twice(turn: Turn, arguments: JsonObject) -> None:
     """Answer twice."""
     await turn.reply(_text("first"))
     await turn.reply(_text("second"))
 
 
-async def noise(turn: _Turn, arguments: JsonObject) -> None:
+async def noise(turn: Turn, arguments: JsonObject) -> None:
     """Write what is no message, then answer."""
     await turn.out.raw(
         b"Server listening...\n\r\n\n\x1b[32mgreen\x1b[0m\n{not json}\n[1,2]\n\xff\xfe\n"
@@ -138,7 +107,7 @@ async def noise(turn: _Turn, arguments: JsonObject) -> None:
     await turn.reply(_text("heard"))
 
 
-async def big(turn: _Turn, arguments: JsonObject) -> None:
+async def big(turn: Turn, arguments: JsonObject) -> None:
     """Answer with `size` letters."""
     await turn.reply(_text("x" * int(arguments["size"])))
 
@@ -155,12 +124,12 @@ _BROKEN = {
 }
 
 
-async def broken(turn: _Turn, arguments: JsonObject) -> None:
+async def broken(turn: Turn, arguments: JsonObject) -> None:
     """Answer with a result that is broken in the way of `kind`."""
     await turn.out.send(encode_reply(turn.request.id, _BROKEN[str(arguments["kind"])]))
 
 
-async def stderr(turn: _Turn, arguments: JsonObject) -> None:
+async def stderr(turn: Turn, arguments: JsonObject) -> None:
     """Write `size` bytes to standard error, then answer."""
     for _ in range(int(arguments["size"]) // 1000):
         sys.stderr.write("e" * 999 + "\n")
@@ -168,18 +137,18 @@ async def stderr(turn: _Turn, arguments: JsonObject) -> None:
     await turn.reply(_text("written"))
 
 
-async def change(turn: _Turn, arguments: JsonObject) -> None:
+async def change(turn: Turn, arguments: JsonObject) -> None:
     """Offer one more tool, say so, and answer."""
     await turn.server.change()
     await turn.reply(_text("changed"))
 
 
-async def seen(turn: _Turn, arguments: JsonObject) -> None:
+async def seen(turn: Turn, arguments: JsonObject) -> None:
     """Return every message that came so far."""
     await turn.reply({"content": [], "structuredContent": {"seen": list(turn.server.seen)}})
 
 
-async def spawn(turn: _Turn, arguments: JsonObject) -> None:
+async def spawn(turn: Turn, arguments: JsonObject) -> None:
     """Run a child that reads the inherited standard input, then answer."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", "import sys; sys.stdin.read(0)"
@@ -188,29 +157,34 @@ async def spawn(turn: _Turn, arguments: JsonObject) -> None:
     await turn.reply(_text("ran"))
 
 
-async def orphan(turn: _Turn, arguments: JsonObject) -> None:
+async def orphan(turn: Turn, arguments: JsonObject) -> None:
     """Start a child that never ends, and return its process id."""
     process = await asyncio.create_subprocess_exec("sleep", "1000")
     await turn.reply({"content": [], "structuredContent": {"pid": process.pid}})
 
 
-async def ask(turn: _Turn, arguments: JsonObject) -> None:
+async def pid(turn: Turn, arguments: JsonObject) -> None:
+    """Return the server's process id."""
+    await turn.reply({"content": [], "structuredContent": {"pid": os.getpid()}})
+
+
+async def ask(turn: Turn, arguments: JsonObject) -> None:
     """Send a request of the server's own and return what came back."""
     answer = await turn.ask(str(arguments["method"]))
     await turn.reply({"content": [], "structuredContent": dict(answer)})
 
 
-async def want_input(turn: _Turn, arguments: JsonObject) -> None:
+async def want_input(turn: Turn, arguments: JsonObject) -> None:
     """Ask for input in the way of the stateless era."""
     await turn.reply({"resultType": "input_required", "inputRequests": {}})
 
 
-Behaviour = Callable[[Any, JsonObject], Awaitable[None]]
+Behaviour = Callable[[Turn, JsonObject], Awaitable[None]]
 
 BEHAVIOURS: Mapping[str, Behaviour] = {
     behave.__name__: behave
     for behave in (
         echo, tool_error, fail, progress, stray_progress, log, hang, stubborn, endless, crash,
-        half, twice, noise, big, broken, stderr, change, seen, spawn, orphan, ask, want_input,
+        half, twice, noise, big, broken, stderr, change, seen, spawn, orphan, pid, ask, want_input,
     )
 }  # fmt: skip

@@ -4,7 +4,7 @@ Never an implementation; tests/contract holds each promise against every impleme
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from thoughtgate.core.calls import Call
@@ -167,8 +167,7 @@ class Identity:
 
     name: str = "thoughtgate"
     version: str = "0"
-    extra: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> JsonObject:
         """Return the `clientInfo` object."""
-        return {"name": self.name, "version": self.version, **self.extra}
+        return {"name": self.name, "version": self.version}

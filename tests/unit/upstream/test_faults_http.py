@@ -20,7 +20,8 @@ from thoughtgate.core.errors import (
 from thoughtgate.core.servers import Era, UpstreamState
 from thoughtgate.core.tools import Effect
 from thoughtgate.testing.fake_http import FakeHttp, Manners, fake_http
-from thoughtgate.testing.fake_server import FakeServer, Script
+from thoughtgate.testing.fake_server import FakeServer
+from thoughtgate.testing.fake_turn import Script
 
 ERAS = pytest.mark.parametrize("era", list(Era))
 

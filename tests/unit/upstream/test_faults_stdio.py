@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.children import alive, children
 from tests.support.upstreams import Heard, fake_stdio, rig
 from tests.support.waiting import until, within
 from thoughtgate.core.errors import (
@@ -251,7 +252,7 @@ async def test_a_child_sees_a_small_environment(
 
 async def test_a_child_that_ignores_everything_is_killed_with_its_own_children() -> None:
     patience = Patience(eof=0.05, term=0.05, kill=2.0)
-    async with rig(fake_stdio("--ignore-eof"), patience=patience) as made:
+    async with rig(fake_stdio("--ignore-eof", "--ignore-term"), patience=patience) as made:
         orphan = (await made.call("orphan"))["pid"]
         assert len(children()) == 1
     assert children() == []
@@ -380,18 +381,3 @@ async def test_a_call_that_asks_for_input_is_garbled() -> None:
     async with rig(fake_stdio(era=Era.STATELESS)) as made:
         with pytest.raises(UpstreamGarbled):
             await within(made.send("want_input"))
-
-
-def children() -> list[int]:
-    """Return the living children of this process, zombies included."""
-    path = Path(f"/proc/{os.getpid()}/task")
-    text = " ".join((task / "children").read_text() for task in path.iterdir())
-    return [int(pid) for pid in text.split()]
-
-
-def alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"

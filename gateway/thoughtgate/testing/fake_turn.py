@@ -1,0 +1,108 @@
+"""One request to the fake server while it is served, and how the server was told to behave.
+
+Never decides what a tool does.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from thoughtgate.core.json import JsonObject
+from thoughtgate.core.servers import Era
+from thoughtgate.wire.messages import (
+    Request,
+    encode_failure,
+    encode_notification,
+    encode_reply,
+)
+from thoughtgate.wire.strict import dumps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """How the server behaves as a whole.
+
+    `pages` tools stand on each page of a list (0: all on one); `loop` repeats a cursor; `deaf`
+    answers nothing, `silent_probe` only `server/discover`; `endless` never ends its list;
+    `only_initialize` ends the process at any other first request; `journal` is a file that gets
+    the name of every tool that is called.
+    """
+
+    eras: frozenset[Era] = frozenset(Era)
+    pages: int = 0
+    loop: bool = False
+    deaf: bool = False
+    silent_probe: bool = False
+    endless: bool = False
+    only_initialize: bool = False
+    journal: str = ""
+
+
+class Out(Protocol):
+    """Where a turn's messages go; `lasting` when it stays open after the reply."""
+
+    lasting: bool
+
+    async def send(self, data: bytes) -> None:
+        """Send one message."""
+        ...
+
+    async def raw(self, data: bytes) -> None:
+        """Send bytes that are no message."""
+        ...
+
+    def cut(self, code: int) -> None:
+        """Break off: end the process with an exit code or a negated signal, cut a connection."""
+        ...
+
+
+class Host(Protocol):
+    """The server, as its tools see it; `seen` is every message that came."""
+
+    seen: list[JsonObject]
+
+    async def change(self) -> None:
+        """Offer one more tool and say so."""
+        ...
+
+    async def ask(self, method: str, out: Out) -> JsonObject:
+        """Send a request of the server's own and return what came back."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """One request while it is served."""
+
+    server: Host
+    request: Request
+    era: Era
+    out: Out
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def meta(self) -> JsonObject:
+        """Return the request's `_meta`."""
+        meta = self.request.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+    async def reply(self, result: Mapping[str, Any]) -> None:
+        """Send a result, with the marks of its era."""
+        marked = dict(result)
+        if self.era is Era.STATELESS:
+            marked.setdefault("resultType", "complete")
+        await self.out.send(encode_reply(self.request.id, dumps(marked)))
+
+    async def fail(self, code: int, message: str, data: object = None) -> None:
+        """Send an error."""
+        await self.out.send(encode_failure(self.request.id, code, message, data))
+
+    async def notify(self, method: str, params: JsonObject) -> None:
+        """Send a notification on the request's stream."""
+        await self.out.send(encode_notification(method, params))
+
+    async def ask(self, method: str) -> JsonObject:
+        """Send a request of the server's own and return what came back."""
+        return await self.server.ask(method, self.out)
