@@ -37,6 +37,7 @@ from thoughtgate.surface.stateless import StatelessMethods
 from thoughtgate.surface.tools import ToolDesk
 from thoughtgate.wire import codes, handshake, stateless
 from thoughtgate.wire.messages import BadMessage, Message, Request, decode
+from thoughtgate.wire.salvage import asked_id
 
 _ENDPOINT: Final = "/mcp"
 _HEALTH: Final = "/healthz"
@@ -130,7 +131,7 @@ class McpFront:
             message = decode(body)
         except BadMessage as error:
             failed = Failed(error.rpc_code, error.message)
-            await respond(request.send, 400, refusal(error.id, failed).body)
+            await respond(request.send, 400, refusal(asked_id(body, error), failed).body)
             return
         if stateful and not _forgot_header(request, message):
             await self._handshake.post(request, message)

@@ -29,6 +29,7 @@ from thoughtgate.wire.messages import (
     encode_notification,
     encode_reply,
 )
+from thoughtgate.wire.salvage import asked_id
 
 _CHUNK: Final = 65536
 _CHANGED: Final = encode_notification(methods.TOOLS_CHANGED)
@@ -136,7 +137,8 @@ class _StdioFace:
         try:
             message = decode(line)
         except BadMessage as error:
-            await self._write(refusal(error.id, Failed(error.rpc_code, error.message)).body)
+            failed = Failed(error.rpc_code, error.message)
+            await self._write(refusal(asked_id(line, error), failed).body)
             return
         if isinstance(message, Request):
             await self._request(message)

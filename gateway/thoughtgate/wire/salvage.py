@@ -1,32 +1,61 @@
-"""Whose reply a broken message was: so that one call fails, and not a whole connection.
+"""Whose message a broken one was: so that one call fails, and not a whole connection.
 
 Never returns anything else of the message: it was refused and stays refused.
 """
 
 import json
 import re
+from typing import Any
 
 from thoughtgate.wire.messages import BadMessage, MessageId, valid_id
 
 _HEAD = re.compile(
-    rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\s*,\s*"(?:result|error)"'
+    rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*'
+    rb'(?:(-?\d{1,18})|"([^"\\\x80-\xff]{0,256})")\s*,\s*"(\w+)"'
 )
+_ANSWERED = frozenset({"result", "error"})
+_ASKED = frozenset({"method"})
 
 
 def salvage_id(data: bytes, error: BadMessage) -> MessageId | None:
     """Return the id of a reply that `decode` refused with `error`, None when there is none."""
+    return _id(data, error, _ANSWERED)
+
+
+def asked_id(data: bytes, error: BadMessage) -> MessageId | None:
+    """Return the id of a request that `decode` refused, None when it cannot be told.
+
+    The refusal goes back under it: on a pipe the client would wait for an answer for ever.
+    """
+    return _id(data, error, _ASKED)
+
+
+class _Members(list[tuple[str, Any]]):
+    """An object as it was written: a key may come twice."""
+
+
+def _id(data: bytes, error: BadMessage, kind: frozenset[str]) -> MessageId | None:
     if error.id is not None:
         return error.id
     try:
-        value = json.loads(data.decode("utf-8", "replace"), parse_int=_short)
+        value = json.loads(
+            data.decode("utf-8", "replace"), parse_int=_short, object_pairs_hook=_Members
+        )
     except (ValueError, RecursionError):
-        head = _HEAD.match(data)
-        return int(head[1]) if head else None
-    if type(value) is not dict or not ("result" in value or "error" in value):
+        return _id_in_head(data, kind)
+    if type(value) is not _Members or kind.isdisjoint(key for key, _ in value):
         return None
-    id_ = value.get("id")
-    return id_ if valid_id(id_) else None
+    ids = [member for key, member in value if key == "id"]
+    return ids[0] if ids and valid_id(ids[0]) and ids.count(ids[0]) == len(ids) else None
 
 
-def _short(digits: str) -> int:
-    return int(digits) if len(digits) < 20 else 0  # Python refuses to read very long ones
+def _id_in_head(data: bytes, kind: frozenset[str]) -> MessageId | None:
+    """Return the id of a message that can only be read to its third member."""
+    head = _HEAD.match(data)
+    if head is None or head[3].decode() not in kind:
+        return None
+    return int(head[1]) if head[1] is not None else head[2].decode()
+
+
+def _short(digits: str) -> int | None:
+    return int(digits) if len(digits) < 20 else None  # Python refuses to read very long ones
