@@ -3,12 +3,14 @@
 Never changes a file.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
+from thoughtgate.cli.masks import shown_command, shown_url
 from thoughtgate.cli.output import clean, json_flag, show
 from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.config.files import Loaded
@@ -42,7 +44,7 @@ def check(chosen: Path | None, file: Path | None, as_json: bool) -> None:
 @json_flag
 @click.pass_obj
 def show_(chosen: Path | None, as_json: bool) -> None:
-    """Show the configuration in force, secrets hidden."""
+    """Show the configuration in force, secrets hidden and variables by name."""
     loaded = loaded_or_fail(chosen)
     value = _without_secrets(loaded)
     lines = [
@@ -60,11 +62,14 @@ def schema_() -> None:
 
 
 def _without_secrets(loaded: Loaded) -> dict[str, Any]:
-    settings = msgspec.to_builtins(loaded.settings)
+    settings = msgspec.to_builtins(loaded.written)
     for server in settings["servers"].values():
+        server["command"] = shown_command(server["command"])
+        server["url"] = shown_url(server["url"])
         for field in ("env", "headers"):
             server[field] = dict.fromkeys(server[field], "***")
     for model in settings["models"].values():
+        model["url"] = shown_url(model["url"])
         if model["api_key"]:
             model["api_key"] = "***"
     return {"file": loaded.file, "state": loaded.home, "settings": settings}
@@ -77,4 +82,4 @@ def _flat(value: Any, path: str) -> list[str]:
             for key, item in value.items()
             for line in _flat(item, f"{path}.{key}" if path else key)
         ]
-    return [f"{path} = {value!r}"]
+    return [f"{path} = {json.dumps(value, ensure_ascii=False)}"]

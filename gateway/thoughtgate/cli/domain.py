@@ -4,6 +4,7 @@ Never changes a domain that comes from the configuration file.
 """
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ import click
 
 from thoughtgate.app.entries import all_domains
 from thoughtgate.app.offline import offline_catalog
-from thoughtgate.cli.output import clean, json_flag, note, show, table
-from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.cli.output import json_flag, note, one_line, show, table
+from thoughtgate.cli.settings import loaded_or_fail, opened_registry, refuse_configured
 from thoughtgate.core.domains import Domain, ToolDress
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.views import build
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{0,60}")
 
 
 @click.group()
@@ -86,7 +89,7 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
     }
     lines = [f"{key}: {said}" for key, said in value.items() if key != "tools"]
     lines += [f"  {e.name}  ({e.tool.server}/{e.tool.name})" for e in view.entries]
-    show(value, map(clean, lines), as_json=as_json)
+    show(value, (one_line(line.rstrip()) for line in lines), as_json=as_json)
 
 
 @domain.command(name="set")
@@ -108,10 +111,9 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
 def set_(chosen: Path | None, /, name: str, **given: Any) -> None:
     """Make or change a domain; what is not given stays as it is."""
     loaded = loaded_or_fail(chosen)
-    if name in loaded.settings.domains:
-        raise ConfigError(message=f"domain {name} comes from {loaded.file}; change it there")
+    refuse_configured(loaded, "domain", name)
     with opened_registry(loaded) as store:
-        known = {entry.name: entry for entry in store.domains()}
+        known = {entry.name: entry for entry in all_domains(loaded, store)}
         changed = _changed(known.get(name, Domain(name=name)), given)
         stored = store.put_domain(changed)
     note(f"domain {name} is now at revision {stored.revision}")
@@ -127,6 +129,8 @@ def _changed(entry: Domain, given: dict[str, Any]) -> Domain:
         new["engine"] = "" if given["engine"] == "none" else given["engine"]
     dress = dict(entry.dress)
     for key, said in _pairs(given["renames"], "--rename"):
+        if not _NAME.fullmatch(said):
+            raise ConfigError(message="--rename: names are of A-Z a-z 0-9 _ -, at most 60")
         dress[key] = replace(dress.get(key, ToolDress()), rename=said)
     for key, said in _pairs(given["texts"], "--describe"):
         dress[key] = replace(dress.get(key, ToolDress()), description=said)
@@ -134,7 +138,7 @@ def _changed(entry: Domain, given: dict[str, Any]) -> Domain:
         tool, _, argument = key.rpartition(":")
         old = dress.get(tool, ToolDress())
         dress[tool] = replace(old, fixed={**old.fixed, argument: _json(said)})
-    return replace(entry, dress=dress, **new)
+    return replace(entry, dress=dress, source="registry", **new)
 
 
 def _pairs(texts: tuple[str, ...], option: str) -> list[tuple[str, str]]:
@@ -157,6 +161,8 @@ def _json(text: str) -> object:
 @click.pass_obj
 def rm(chosen: Path | None, name: str) -> None:
     """Remove a domain from the registry; its history stays."""
-    with opened_registry(loaded_or_fail(chosen)) as store:
+    loaded = loaded_or_fail(chosen)
+    refuse_configured(loaded, "domain", name)
+    with opened_registry(loaded) as store:
         store.remove_domain(name)
     note(f"domain {name} removed")

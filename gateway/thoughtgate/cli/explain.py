@@ -29,5 +29,6 @@ def explain(chosen: Path | None, name: str, domain: str, as_json: bool) -> None:
 
 async def _explained(chosen: Path | None, domain: str, name: str) -> list[tuple[str, str]]:
     async with opened(loaded_or_fail(chosen), os.environ) as app:
+        app.gateway.view(domain)
         await app.ensure_listed(on_progress=note)
         return list(app.gateway.explain(domain, name))

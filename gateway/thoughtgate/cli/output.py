@@ -25,7 +25,8 @@ def json_flag(command: F) -> F:
 def show(value: object, lines: Iterable[str], *, as_json: bool) -> None:
     """Print `value` as JSON, or `lines` (already clean) as text."""
     if as_json:
-        click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+        text = json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
+        click.echo("".join(c if _harmless(c) else json.dumps(c)[1:-1] for c in text))
         return
     for line in lines:
         click.echo(line)
@@ -33,7 +34,7 @@ def show(value: object, lines: Iterable[str], *, as_json: bool) -> None:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
     """Yield aligned lines; wide East Asian characters count twice."""
-    grid = [tuple(head), *(tuple(clean(cell) for cell in row) for row in rows)]
+    grid = [tuple(head), *(tuple(map(one_line, row)) for row in rows)]
     widths = [max(_width(row[at]) for row in grid) for at in range(len(head))]
     for at, row in enumerate(grid):
         cells = [c + " " * (w - _width(c)) for c, w in zip(row, widths, strict=True)]
@@ -58,7 +59,16 @@ def colours() -> bool:
 
 def clean(text: str) -> str:
     """Return `text` with control, format and direction characters made visible."""
-    return "".join(c if _harmless(c) else f"\\u{ord(c):04x}" for c in text)
+    return "".join(c if _harmless(c) else _named(c) for c in text)
+
+
+def one_line(text: str) -> str:
+    """Return clean text with its line ends made visible too."""
+    return clean(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _named(char: str) -> str:
+    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
 
 
 def _harmless(char: str) -> bool:

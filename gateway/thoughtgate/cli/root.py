@@ -18,6 +18,7 @@ from thoughtgate.cli.config import config
 from thoughtgate.cli.domain import domain
 from thoughtgate.cli.exits import Exit, code_of
 from thoughtgate.cli.explain import explain
+from thoughtgate.cli.logs import log_to_stderr
 from thoughtgate.cli.output import json_flag, note, show
 from thoughtgate.cli.registry import registry
 from thoughtgate.cli.run import run
@@ -109,4 +110,5 @@ for _command in (
 def main() -> None:
     """Run the command line."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    log_to_stderr("error")
     cli.main(prog_name="thoughtgate")

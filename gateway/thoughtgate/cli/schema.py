@@ -25,7 +25,7 @@ def schema() -> None:
 
 @schema.command()
 @click.argument("schema_file", metavar="SCHEMA.json", type=_FILE)
-@click.argument("instance_file", metavar="INSTANCE.json", required=False, type=_FILE)
+@click.argument("instance_file", metavar="[INSTANCE.json]", required=False, type=_FILE)
 @json_flag
 @click.pass_context
 def check(
@@ -83,7 +83,8 @@ def _verdict(
         got = problem["got"]
         lines.append(
             f"  {problem['pointer'] or 'the root'}: expected {problem['expected']}, "
-            f"got {got['type']} {got['preview']}{hint}"
+            f"got {got['type']} {got['preview']}".rstrip()
+            + hint
         )
     return {"valid": valid, "problems": problems}, lines
 

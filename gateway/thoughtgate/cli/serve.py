@@ -3,7 +3,6 @@
 Never prints anything but protocol on stdout with --stdio; people read stderr.
 """
 
-import logging
 import os
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import msgspec
 import uvloop
 
 from thoughtgate.app.serving import serve_http, serve_pipe
+from thoughtgate.cli.logs import log_to_stderr
 from thoughtgate.cli.output import note
 from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.config.files import Loaded
@@ -40,7 +40,7 @@ def serve(
     file: Path | None,
 ) -> None:
     """Serve clients over HTTP at /mcp and /mcp/DOMAIN, or one client with --stdio."""
-    logging.basicConfig(level=log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    log_to_stderr(log_level)
     loaded = loaded_or_fail(file or chosen)
     if stdio:
         uvloop.run(serve_pipe(loaded, os.environ, domain, note))

@@ -10,8 +10,15 @@ import click
 
 from thoughtgate.app.entries import all_servers
 from thoughtgate.app.probe import probed
-from thoughtgate.cli.output import clean, json_flag, note, show, table
-from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.cli.exits import Exit
+from thoughtgate.cli.masks import shown_transport
+from thoughtgate.cli.output import json_flag, note, one_line, show, table
+from thoughtgate.cli.settings import (
+    as_written,
+    loaded_or_fail,
+    opened_registry,
+    refuse_configured,
+)
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import (
     BUILT_IN,
@@ -22,9 +29,11 @@ from thoughtgate.core.servers import (
     Server,
     StdioTransport,
     Transport,
+    UpstreamState,
     UpstreamStatus,
 )
 
+_WELL = {UpstreamState.READY, UpstreamState.DISABLED}
 _SHOWN = ("name", "state", "tools", "transport", "source")
 
 
@@ -33,7 +42,11 @@ def server() -> None:
     """Register tool servers, and see how they stand."""
 
 
-@server.command()
+@server.command(
+    epilog="\b\n"
+    "thoughtgate server add files -- thoughtgate-files --root ~/notes\n"
+    "thoughtgate server add web --url https://tools.example/mcp --header 'Authorization=Bearer …'"
+)
 @click.argument("name")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--url", help="Streamable HTTP endpoint instead of a command.")
@@ -50,11 +63,7 @@ def server() -> None:
 @click.option("--replace", is_flag=True, help="Change a server that is registered already.")
 @click.pass_context
 def add(context: click.Context, /, name: str, replace: bool, **given: object) -> None:
-    r"""Register a server: a child process after `--`, or an HTTP endpoint by --url.
-
-    \b
-    thoughtgate server add files -- thoughtgate-files --root ~/notes
-    thoughtgate server add web --url https://tools.example/mcp --header "Authorization=Bearer …"
+    """Register a server: a child process after `--`, or an HTTP endpoint by --url.
 
     Values of --env and --header are stored encrypted.
     """
@@ -62,8 +71,7 @@ def add(context: click.Context, /, name: str, replace: bool, **given: object) ->
         raise ConfigError(message=f"the name {name} is the gateway's own; choose another")
     entry = _entry(name, given)
     loaded = loaded_or_fail(context.obj)
-    if name in loaded.settings.servers:
-        raise ConfigError(message=f"server {name} comes from {loaded.file}; change it there")
+    refuse_configured(loaded, "server", name)
     with opened_registry(loaded) as store:
         if not replace and name in store.server_names():
             raise ConfigError(message=f"server {name} is registered already; add --replace")
@@ -115,24 +123,22 @@ def _pairs(value: object, option: str) -> dict[str, str]:
 @server.command(name="list")
 @click.option("--check", is_flag=True, help="Connect to each server and say what it answers.")
 @json_flag
-@click.pass_obj
-def list_(chosen: Path | None, check: bool, as_json: bool) -> None:
-    """List the servers; --check also connects to them."""
-    loaded = loaded_or_fail(chosen)
+@click.pass_context
+def list_(context: click.Context, check: bool, as_json: bool) -> None:
+    """List the servers; --check also connects to them, exit 1 unless all are ready."""
+    loaded = loaded_or_fail(context.obj)
     states = probed(loaded, note) if check else {}
     with opened_registry(loaded) as store:
-        entries = all_servers(loaded, store)
+        entries = all_servers(as_written(loaded), store)
         known = {entry.name: len(store.known_tools(entry.name)) for entry in entries}
     rows = [_row(entry, known[entry.name], states.get(entry.name)) for entry in entries]
     head = ("NAME", "STATE", "TOOLS", "TRANSPORT", "FROM")
-    lines = table(
-        head,
-        [tuple(str(r[key]) for key in _SHOWN) for r in rows],
-    )
-    show(rows, lines, as_json=as_json)
+    cells = [tuple(str(row[key]) for key in _SHOWN) for row in rows]
+    show(rows, table(head, cells), as_json=as_json)
     for row in rows:
         if row["reason"] and not as_json:
             note(f"{row['name']}: {row['reason']}")
+    context.exit(Exit.OK if {s.state for s in states.values()} <= _WELL else Exit.FAILED)
 
 
 def _row(entry: Server, tools: int, status: UpstreamStatus | None) -> dict[str, object]:
@@ -142,17 +148,9 @@ def _row(entry: Server, tools: int, status: UpstreamStatus | None) -> dict[str, 
         "state": status.state.value if status else stands,
         "reason": status.reason if status else "",
         "tools": tools,
-        "transport": _transport(entry.transport),
+        "transport": shown_transport(entry.transport),
         "source": entry.source,
     }
-
-
-def _transport(transport: Transport) -> str:
-    if isinstance(transport, StdioTransport):
-        return " ".join(transport.argv)
-    if isinstance(transport, HttpTransport):
-        return transport.url
-    return "in this process"
 
 
 @server.command(name="show")
@@ -163,7 +161,7 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
     """Show one server; values of secrets are hidden."""
     loaded = loaded_or_fail(chosen)
     with opened_registry(loaded) as store:
-        entries = {entry.name: entry for entry in all_servers(loaded, store)}
+        entries = {entry.name: entry for entry in all_servers(as_written(loaded), store)}
         entry = entries.get(name)
         if entry is None:
             raise ConfigError(message=f"no server is named {name}; see: thoughtgate server list")
@@ -172,7 +170,7 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
         "name": entry.name,
         "enabled": entry.enabled,
         "trusted": entry.trusted,
-        "transport": _transport(entry.transport),
+        "transport": shown_transport(entry.transport),
         "secrets": _secret_names(entry.transport),
         "tags": sorted(entry.tags),
         "era": entry.era.value if entry.era else "found out",
@@ -183,7 +181,8 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
         "source": entry.source,
         "tools": tools,
     }
-    show(value, (clean(f"{key}: {_said(said)}") for key, said in value.items()), as_json=as_json)
+    lines = (one_line(f"{key}: {_said(said)}".rstrip()) for key, said in value.items())
+    show(value, lines, as_json=as_json)
 
 
 def _secret_names(transport: Transport) -> list[str]:
@@ -213,7 +212,9 @@ def disable(chosen: Path | None, name: str) -> None:
 
 
 def _switch(chosen: Path | None, name: str, *, enabled: bool) -> None:
-    with opened_registry(loaded_or_fail(chosen)) as store:
+    loaded = loaded_or_fail(chosen)
+    refuse_configured(loaded, "server", name)
+    with opened_registry(loaded) as store:
         store.set_enabled(name, enabled)
     note(f"server {name} {'enabled' if enabled else 'disabled'}")
 
@@ -223,6 +224,8 @@ def _switch(chosen: Path | None, name: str, *, enabled: bool) -> None:
 @click.pass_obj
 def rm(chosen: Path | None, name: str) -> None:
     """Remove a server from the registry; its tools' history stays."""
-    with opened_registry(loaded_or_fail(chosen)) as store:
+    loaded = loaded_or_fail(chosen)
+    refuse_configured(loaded, "server", name)
+    with opened_registry(loaded) as store:
         store.remove_server(name)
     note(f"server {name} removed")

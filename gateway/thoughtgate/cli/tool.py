@@ -77,6 +77,7 @@ async def _listed(
     chosen: Path | None, domain: str, *, refresh: bool
 ) -> tuple[View, list[dict[str, str]]]:
     async with opened(loaded_or_fail(chosen), os.environ) as app:
+        app.gateway.view(domain)
         await app.ensure_listed(on_progress=note, refresh=refresh)
         held = [
             {"tool": f"{q.server}/{q.name}", "rule": q.rule, "reason": q.reason}
@@ -133,6 +134,7 @@ def search(
 
 async def _found(chosen: Path | None, domain: str, query: str, limit: int) -> list[dict[str, Any]]:
     async with opened(loaded_or_fail(chosen), os.environ) as app:
+        app.gateway.view(domain)
         await app.ensure_listed(on_progress=note)
         return [
             {
@@ -181,6 +183,7 @@ async def _called(
     chosen: Path | None, domain: str, name: str, arguments: JsonObject, seconds: float
 ) -> Result:
     async with opened(loaded_or_fail(chosen), os.environ) as app:
+        app.gateway.view(domain)
         await app.ensure_listed(on_progress=note)
         target = ToolName(domain=domain, name=name)
         return await interruptible(
@@ -191,8 +194,7 @@ async def _called(
 def _arguments(given: str | None, pairs: tuple[str, ...]) -> JsonObject:
     arguments: dict[str, Any] = {}
     if given is not None:
-        data = Path(given[1:]).read_bytes() if given.startswith("@") else given.encode()
-        value = _strict(data, "--args")
+        value = _strict(_read(given[1:]) if given.startswith("@") else given.encode(), "--args")
         if not isinstance(value, dict):
             raise ConfigError(message="--args: must be a JSON object")
         arguments.update(value)
@@ -205,6 +207,13 @@ def _arguments(given: str | None, pairs: tuple[str, ...]) -> JsonObject:
         except Malformed:
             arguments[key] = said
     return arguments
+
+
+def _read(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigError(message=f"--args: {file}: cannot be read: {error.strerror}") from None
 
 
 def _strict(data: bytes, where: str) -> Any:

@@ -22,11 +22,15 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 class Loaded(msgspec.Struct, kw_only=True, frozen=True):
-    """Settings with the place they came from: the file (None: defaults) and the state folder."""
+    """Settings with the place they came from: the file (None: defaults) and the state folder.
+
+    `written` is what the file says, variables not filled in: what may be shown of it.
+    """
 
     settings: Settings
     file: Path | None
     home: Path
+    written: Settings = Settings()
 
 
 def load(file: Path | None, environ: Mapping[str, str]) -> Loaded:
@@ -42,7 +46,10 @@ def load(file: Path | None, environ: Mapping[str, str]) -> Loaded:
     home = Path(environ.get(HOME_VARIABLE) or platformdirs.user_data_path("thoughtgate"))
     if chosen is None:
         return Loaded(settings=Settings(), file=None, home=home)
-    return Loaded(settings=parse(_read(chosen), str(chosen), environ), file=chosen, home=home)
+    where = str(chosen)
+    written = _written(_read(chosen), where)
+    settings = _filled(written, where, environ)
+    return Loaded(settings=settings, file=chosen, home=home, written=written)
 
 
 def parse(text: str, where: str, environ: Mapping[str, str]) -> Settings:
@@ -52,14 +59,21 @@ def parse(text: str, where: str, environ: Mapping[str, str]) -> Settings:
         ConfigError: Not TOML, an unknown or ill-typed key, an unset variable, or entries that
             contradict each other.
     """
+    return _filled(_written(text, where), where, environ)
+
+
+def _written(text: str, where: str) -> Settings:
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(message=f"{where}: not valid TOML: {error}") from None
     try:
-        settings = msgspec.convert(raw, Settings)
+        return msgspec.convert(raw, Settings)
     except msgspec.ValidationError as error:
         raise ConfigError(message=f"{where}: {error}") from None
+
+
+def _filled(settings: Settings, where: str, environ: Mapping[str, str]) -> Settings:
     filled = _Filler(environ, where)
     servers = {name: _filled_server(name, s, filled) for name, s in settings.servers.items()}
     models = {

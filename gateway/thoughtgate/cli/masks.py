@@ -1,0 +1,46 @@
+"""What may be shown of settings: everything but what is, or may well be, a secret.
+
+Never the last line of defence: values of headers and variables are not even asked for here.
+"""
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit, urlunsplit
+
+from thoughtgate.core.servers import HttpTransport, StdioTransport, Transport
+from thoughtgate.telemetry.redact import is_secret_name
+
+MASK = "***"
+
+
+def shown_transport(transport: Transport) -> str:
+    """Return a transport in one line, for people."""
+    if isinstance(transport, StdioTransport):
+        return " ".join(shown_command(transport.argv))
+    return shown_url(transport.url) if isinstance(transport, HttpTransport) else "in this process"
+
+
+def shown_command(argv: Sequence[str]) -> list[str]:
+    """Return a command without the values of options such as `--api-key`."""
+    shown: list[str] = []
+    hide = False
+    for part in argv:
+        name, equals, _ = part.partition("=")
+        secret = name.startswith("-") and is_secret_name(name)
+        if hide:
+            shown.append(MASK)
+        else:
+            shown.append(f"{name}={MASK}" if secret and equals else part)
+        hide = secret and not equals
+    return shown
+
+
+def shown_url(url: str) -> str:
+    """Return a URL without its user and password and the values of its query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return MASK
+    user, at, host = parts.netloc.rpartition("@")
+    pairs = [pair.partition("=") for pair in parts.query.split("&") if pair]
+    query = "&".join(f"{name}={MASK}" if equals else MASK for name, equals, _ in pairs)
+    return urlunsplit((parts.scheme, f"{MASK if user else user}{at}{host}", parts.path, query, ""))
