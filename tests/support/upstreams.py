@@ -53,6 +53,12 @@ class Rig:
     upstreams: Upstreams
     listings: list[Listing] = field(default_factory=list)
     statuses: list[UpstreamStatus] = field(default_factory=list)
+    clumsy: bool = False
+
+    def listed(self, listing: Listing) -> None:
+        if self.clumsy:
+            raise ZeroDivisionError
+        self.listings.append(listing)
 
     async def call(self, name: str, arguments: dict[str, Any] | None = None, **fields: Any) -> Any:
         """Call a tool of server `peer` and return the structured content of its result."""
@@ -117,7 +123,7 @@ async def rig(*servers: Server, **options: Any) -> AsyncIterator[Rig]:
     made: list[Rig] = []
     upstreams = Upstreams(
         means,
-        on_listing=lambda listing: made[0].listings.append(listing),
+        on_listing=lambda listing: made[0].listed(listing),
         on_status=lambda status: made[0].statuses.append(status),
         local=local,
         backoff=backoff,

@@ -35,13 +35,18 @@ OnRequest = Callable[[Request], None]
 
 @dataclass(slots=True, kw_only=True)
 class Asked:
-    """One request of ours while its answer is read; `last_event` is where a stream broke off."""
+    """One request of ours while its answer is read.
+
+    `call` takes progress and logs, `on_notification` all others; `on_event` learns that the stream
+    is alive; `last_event` is where it broke off.
+    """
 
     id: int
     counts: Counts
     on_request: OnRequest
+    on_notification: Callable[[Notification], None]
     call: Call | None = None
-    on_notification: Callable[[Notification], None] | None = None
+    on_event: Callable[[], None] | None = None
     last_event: str | None = None
     retry_ms: int = 1000
 
@@ -121,6 +126,8 @@ async def _read_events(reply: HttpReply, asked: Asked) -> bytes | None:
 
 async def _take(event: Event, asked: Asked) -> bytes | None:
     """Deal with one event; return the result when it was the reply."""
+    if asked.on_event is not None:
+        asked.on_event()
     if event.id is not None:
         asked.last_event = event.id
     if event.retry is not None:
@@ -152,7 +159,7 @@ async def _deliver(message: Notification, asked: Asked) -> None:
     elif message.method == methods.LOG:
         if call is not None and methods.loud_enough(message.params, call.log_level):
             await call.listener.notify(Notice(kind=NoticeKind.LOG, params=message.params))
-    elif asked.on_notification is not None:
+    else:
         asked.on_notification(message)
 
 

@@ -27,6 +27,7 @@ from thoughtgate.upstream.http_exchange import (
     drain,
     read_answer,
 )
+from thoughtgate.upstream.http_rules import server_headers
 from thoughtgate.upstream.http_watch import Pace, follow
 from thoughtgate.upstream.ports import Counts, HttpClient, HttpReply, HttpRequest, Peer
 from thoughtgate.wire import codes, handshake, methods
@@ -53,7 +54,8 @@ class HandshakeHttpLink:
     def __init__(self, transport: HttpTransport, client: HttpClient, dialect: Handshake) -> None:
         self.peer = Peer(era=Era.HANDSHAKE, version="", server_info={}, capabilities={})
         self.counts = Counts()
-        self._transport = transport
+        self._url = transport.url
+        self._headers = server_headers(transport.headers)
         self._client = client
         self._dialect = dialect
         self._ids = itertools.count(1)
@@ -93,7 +95,7 @@ class HandshakeHttpLink:
     async def watch(self, changed: Callable[[], None]) -> str:
         """Follow the server's own notifications; never returns, a session can be renewed."""
         self._changed = changed
-        return await follow(lambda pace: self._listen(changed, pace), changed)
+        return await follow(self._listen, changed)
 
     async def aclose(self) -> None:
         """Give the session back within a bound."""
@@ -129,7 +131,7 @@ class HandshakeHttpLink:
     async def _call(self, call: Call) -> bytes:
         if call.log_level is not None and "logging" in self.peer.capabilities:
             await self._set_level(call.log_level)
-        asked = Asked(id=next(self._ids), counts=self.counts, on_request=self._answer, call=call)
+        asked = self._asked(call)
         params = call_params(call, asked.id, self._dialect)
         trace = {} if call.trace is None else {"traceparent": format_traceparent(call.trace)}
         try:
@@ -139,7 +141,7 @@ class HandshakeHttpLink:
             raise
 
     async def _ask(self, method: str, params: JsonObject) -> bytes:
-        asked = Asked(id=next(self._ids), counts=self.counts, on_request=self._answer)
+        asked = self._asked()
         return await self._exchange(asked, method, own_params(params, self._dialect), {})
 
     async def _exchange(
@@ -174,14 +176,8 @@ class HandshakeHttpLink:
                 reply.body.close()
         raise UpstreamLost(message="the stream ended without an answer")
 
-    async def _listen(self, changed: Callable[[], None], pace: Pace) -> bool:
+    async def _listen(self, pace: Pace) -> bool:
         """Hold one GET stream until it ends; False when the server has none."""
-
-        def on_notification(message: Notification) -> None:
-            pace.heard()
-            if message.method == methods.TOOLS_CHANGED:
-                changed()
-
         self._renewed.clear()
         reply = await self._get(None)
         if reply.status == 404 and self._session:
@@ -191,9 +187,8 @@ class HandshakeHttpLink:
         if reply.status != 200 or "event-stream" not in reply.headers.get("content-type", ""):
             reply.body.close()
             return False  # 405 says so plainly; whatever else it is, it is no stream
-        asked = Asked(
-            id=0, counts=self.counts, on_request=self._answer, on_notification=on_notification
-        )
+        asked = self._asked()
+        asked.on_event = pace.heard
         try:
             await read_answer(reply, asked)
         except UpstreamReplied:
@@ -204,9 +199,9 @@ class HandshakeHttpLink:
         return await self._client.send(
             HttpRequest(
                 method="POST",
-                url=self._transport.url,
+                url=self._url,
                 headers={
-                    **self._transport.headers,
+                    **self._headers,
                     "content-type": JSON_TYPE,
                     "accept": ACCEPT_BOTH,
                     **headers,
@@ -217,20 +212,19 @@ class HandshakeHttpLink:
 
     async def _get(self, last_event: str | None) -> HttpReply:
         headers = {
-            **self._transport.headers,
+            **self._headers,
             "accept": EVENTS_TYPE,
             **self._session_headers(),
         }
         if last_event is not None:
             headers[handshake.LAST_EVENT_HEADER] = last_event
-        return await self._client.send(
-            HttpRequest(method="GET", url=self._transport.url, headers=headers)
-        )
+        return await self._client.send(HttpRequest(method="GET", url=self._url, headers=headers))
 
     async def _delete(self) -> None:
-        headers = {**self._transport.headers, **self._session_headers()}
-        url = self._transport.url
-        await drain(await self._client.send(HttpRequest(method="DELETE", url=url, headers=headers)))
+        headers = {**self._headers, **self._session_headers()}
+        await drain(
+            await self._client.send(HttpRequest(method="DELETE", url=self._url, headers=headers))
+        )
 
     def _session_headers(self) -> dict[str, str]:
         if not self._version:
@@ -250,6 +244,19 @@ class HandshakeHttpLink:
             await self._ask(methods.SET_LEVEL, {"level": wanted})
         except UpstreamError:
             self._level = None  # the call itself will say what is wrong, if anything is
+
+    def _asked(self, call: Call | None = None) -> Asked:
+        return Asked(
+            id=next(self._ids),
+            counts=self.counts,
+            on_request=self._answer,
+            on_notification=self._heard,
+            call=call,
+        )
+
+    def _heard(self, message: Notification) -> None:
+        if message.method == methods.TOOLS_CHANGED and self._changed is not None:
+            self._changed()
 
     def _answer(self, message: Request) -> None:
         """Answer a server's request: we have declared nothing but being alive."""

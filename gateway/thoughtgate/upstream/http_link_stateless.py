@@ -19,6 +19,7 @@ from thoughtgate.upstream.http_exchange import (
     check_status,
     read_answer,
 )
+from thoughtgate.upstream.http_rules import server_headers
 from thoughtgate.upstream.http_watch import Pace, follow
 from thoughtgate.upstream.ports import Counts, HttpClient, HttpReply, HttpRequest, Peer
 from thoughtgate.wire import methods, stateless
@@ -35,7 +36,9 @@ class StatelessHttpLink:
     def __init__(self, transport: HttpTransport, client: HttpClient, dialect: Stateless) -> None:
         self.peer = Peer(era=Era.STATELESS, version="", server_info={}, capabilities={})
         self.counts = Counts()
-        self._transport = transport
+        self._url = transport.url
+        self._headers = server_headers(transport.headers)
+        self._changed: Callable[[], None] | None = None
         self._client = client
         self._dialect = dialect
         self._ids = itertools.count(1)
@@ -56,12 +59,12 @@ class StatelessHttpLink:
 
     async def request(self, method: str, params: JsonObject) -> bytes:
         """Send a request of our own and return its result; see `Link.request`."""
-        asked = Asked(id=next(self._ids), counts=self.counts, on_request=self._refuse)
+        asked = self._asked()
         return await self._exchange(asked, method, own_params(params, self._dialect), {})
 
     async def call(self, call: Call) -> bytes:
         """Call a tool and return its result; see `Link.call`."""
-        asked = Asked(id=next(self._ids), counts=self.counts, on_request=self._refuse, call=call)
+        asked = self._asked(call)
         params = call_params(call, asked.id, self._dialect)
         headers = param_headers(self._wanted(call), call.arguments)
         if call.trace is not None:
@@ -70,25 +73,16 @@ class StatelessHttpLink:
 
     async def watch(self, changed: Callable[[], None]) -> str:
         """Follow the server's own notifications; never returns, since there is no connection."""
-        return await follow(lambda pace: self._listen(changed, pace), changed)
+        self._changed = changed
+        return await follow(self._listen, changed)
 
     async def aclose(self) -> None:
         """Do nothing: there is no connection of its own to end."""
 
-    async def _listen(self, changed: Callable[[], None], pace: Pace) -> bool:
+    async def _listen(self, pace: Pace) -> bool:
         """Hold one subscription until it ends; False when the server has none."""
-
-        def on_notification(message: Notification) -> None:
-            pace.heard()
-            if message.method == methods.TOOLS_CHANGED:
-                changed()
-
-        asked = Asked(
-            id=next(self._ids),
-            counts=self.counts,
-            on_request=self._refuse,
-            on_notification=on_notification,
-        )
+        asked = self._asked()
+        asked.on_event = pace.heard
         params = own_params(stateless.listen_params({}), self._dialect)
         reply = await self._post(asked, methods.LISTEN, params, {})
         try:
@@ -116,9 +110,9 @@ class StatelessHttpLink:
         return await self._client.send(
             HttpRequest(
                 method="POST",
-                url=self._transport.url,
+                url=self._url,
                 headers={
-                    **self._transport.headers,
+                    **self._headers,
                     "content-type": JSON_TYPE,
                     "accept": ACCEPT_BOTH,
                     **stateless.request_headers(method, params),
@@ -141,6 +135,19 @@ class StatelessHttpLink:
                 self._mirrored.clear()
             self._mirrored[digest] = wanted
         return wanted
+
+    def _asked(self, call: Call | None = None) -> Asked:
+        return Asked(
+            id=next(self._ids),
+            counts=self.counts,
+            on_request=self._refuse,
+            on_notification=self._heard,
+            call=call,
+        )
+
+    def _heard(self, message: Notification) -> None:
+        if message.method == methods.TOOLS_CHANGED and self._changed is not None:
+            self._changed()
 
     def _refuse(self, message: Request) -> None:
         """Drop a server's request: this era has none."""

@@ -13,6 +13,9 @@ from thoughtgate.upstream.ports import HttpRequest
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _PORTS = {"http": 80, "https": 443}
+_HOP = frozenset({
+    "accept-encoding", "connection", "content-length", "host", "te", "transfer-encoding", "upgrade",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +93,13 @@ def header_lines(headers: Mapping[str, str]) -> list[str]:
             message="a header cannot be sent: it holds a line end or letters beyond latin-1"
         )
     return lines
+
+
+def server_headers(configured: Mapping[str, str]) -> dict[str, str]:
+    """Return a server's own headers in lower case, without those that belong to the connection."""
+    lower = {name.lower(): value for name, value in configured.items()}
+    kept = {name: value for name, value in lower.items() if name not in _HOP}
+    return {"user-agent": "thoughtgate"} | kept
 
 
 def check_head(status: int, headers: Mapping[str, str], url: str) -> None:

@@ -177,6 +177,7 @@ class Supervised:
             self._owner = asyncio.get_running_loop().create_task(
                 self._own(), name=f"upstream {self.server.name}"
             )
+            self._owner.add_done_callback(self._owner_done)
         try:
             async with asyncio.timeout_at(deadline):
                 return await asyncio.shield(self._attempt)
@@ -237,6 +238,8 @@ class Supervised:
         finally:
             relisting.cancel()
             await asyncio.wait([relisting])  # awaiting the task would swallow our own cancellation
+            if not relisting.cancelled():
+                relisting.result()  # it ends only by a bug
 
     async def _keep_listed(self, link: Link) -> None:
         while True:
@@ -319,6 +322,14 @@ class Supervised:
             owner.cancel()
             await asyncio.wait([owner])
         self._resolve(UpstreamUnreachable(message="it was stopped"))
+
+    def _owner_done(self, owner: "asyncio.Task[None]") -> None:
+        """Fail who waits when the owner died of a bug, ours or a watcher's."""
+        if owner.cancelled() or owner.exception() is None:
+            return
+        _log.error("server %s: its owner failed", self.name, exc_info=owner.exception())
+        self._set(UpstreamState.FAILED, "an internal error; see the log")
+        self._resolve(UpstreamUnreachable(message="it could not be opened for an internal error"))
 
     def _why(self) -> str:
         return self.status.reason or "it failed"

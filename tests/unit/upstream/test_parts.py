@@ -20,7 +20,7 @@ from thoughtgate.core.errors import (
 )
 from thoughtgate.core.servers import LocalTransport, Server, UpstreamState
 from thoughtgate.upstream.breaker import Backoff, Breaker
-from thoughtgate.upstream.http_rules import target
+from thoughtgate.upstream.http_rules import server_headers, target
 from thoughtgate.upstream.local import LocalTool, LocalUpstream
 from thoughtgate.wire.messages import BadMessage, decode
 from thoughtgate.wire.results import make_result
@@ -189,3 +189,19 @@ async def test_a_child_does_not_outlive_a_gateway_that_is_killed(tmp_path: Path)
         await within(gateway.wait())
     child = int(written.read_text(encoding="utf-8"))
     await until(lambda: not alive(child))
+
+
+async def test_a_watcher_that_fails_does_not_leave_callers_waiting() -> None:
+    async with rig(fake_stdio()) as made:
+        made.clumsy = True
+        with pytest.raises(UpstreamUnreachable) as caught:
+            await within(made.upstreams.discover("peer"))
+        assert "internal" in caught.value.message
+        assert made.statuses[-1].state is UpstreamState.FAILED
+        made.clumsy = False
+        assert (await within(made.upstreams.discover("peer"))).tools
+
+
+def test_a_servers_headers_are_its_own_and_not_the_connections() -> None:
+    sent = server_headers({"X-Key": "k", "Host": "evil", "Accept-Encoding": "gzip", "TE": "x"})
+    assert sent == {"user-agent": "thoughtgate", "x-key": "k"}
