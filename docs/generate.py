@@ -1,4 +1,4 @@
-"""Write the generated pages: the configuration reference and the command line reference.
+"""Write the generated pages: the references of configuration, command line and tool servers.
 
 Never edits a page that people write; `--check` only compares, for the tests.
 """
@@ -6,7 +6,8 @@ Never edits a page that people write; `--check` only compares, for the tests.
 import sys
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -14,6 +15,7 @@ import click
 import msgspec
 from msgspec import Meta
 
+from docs.servers_page import servers_page
 from thoughtgate.cli.root import cli
 from thoughtgate.config.settings import Settings
 
@@ -28,9 +30,10 @@ def configuration_page() -> str:
         "# Configuration",
         "",
         "A TOML file: `--config FILE`, or `THOUGHTGATE_CONFIG`, or `thoughtgate.toml` in the",
-        "user's configuration folder. Unknown keys are errors. `thoughtgate config check` checks a file,",
-        "`thoughtgate config schema` prints its JSON Schema. `${NAME}`, `${env:NAME}` and",
-        "`${NAME:-default}` are filled in from the environment where a key says so.",
+        "user's configuration folder. Unknown keys are errors. `thoughtgate config check` checks",
+        "a file, `thoughtgate config schema` prints its JSON Schema. `${NAME}`, `${env:NAME}` and",
+        "`${NAME:-default}` are filled in from the environment in a server's `command`, `env`,",
+        "`url` and `headers`, and in a model's `api_key`.",
         "`THOUGHTGATE_HOME` moves the folder of the registry and the key file.",
         "",
         *_struct(Settings, ""),
@@ -49,7 +52,11 @@ def command_page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-PAGES = {"configuration.md": configuration_page, "command-line.md": command_page}
+PAGES: dict[str, Callable[[], str]] = {
+    "configuration.md": configuration_page,
+    "command-line.md": command_page,
+    "servers.md": partial(servers_page, NOTICE),
+}
 
 
 def _commands(
