@@ -44,7 +44,9 @@ Only id and goal are required. Name the tool of each step; a tool that changes s
 be used in the step that names it. Give arguments where you know them. For what an earlier step
 will find, write {"$from": "ID#/structuredContent/field"}, a JSON Pointer into its observation
 {"content": […], "structuredContent": {…}}. To run a step once per element of a list, put that
-reference into "each" and write {"$item": "/field"} or {"$item": ""} in its arguments. Leave out
+reference into "each" and write {"$item": "/field"} or {"$item": ""} in its arguments. A reference
+to such a step finds a list, one entry per element; {"$from": …, "$flat": true} joins lists into
+one. Long data should flow by reference: what you read of an observation may be cut. Leave out
 arguments that you cannot know yet: the step will then be reasoned out. Use as few steps as will do,
 at most LIMIT."""
 _ANSWER = (
