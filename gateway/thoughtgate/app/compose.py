@@ -82,7 +82,7 @@ async def opened(loaded: Loaded, environ: Mapping[str, str]) -> AsyncIterator[Ap
         ending.push_async_callback(asyncio.to_thread, _close_audit, audit)
         client = PooledClient()
         ending.push_async_callback(client.aclose)
-        app = _composed(loaded, registry, exporter, audit, _means(client, environ))
+        app = _composed(loaded, registry, exporter, audit, _means(loaded, client, environ))
         ending.push_async_callback(app.upstreams.aclose)
         ending.push_async_callback(app.keeper.aclose)
         await app.keeper.start()
@@ -143,9 +143,12 @@ def _tell(status: UpstreamStatus) -> None:
     _log.info("server %s: %s %s", status.server, status.state.value, status.reason)
 
 
-def _means(client: PooledClient, environ: Mapping[str, str]) -> Means:
+def _means(loaded: Loaded, client: PooledClient, environ: Mapping[str, str]) -> Means:
     return Means(
-        client=client, environ=environ, identity=Identity(name="thoughtgate", version=VERSION)
+        client=client,
+        environ=environ,
+        identity=Identity(name="thoughtgate", version=VERSION),
+        max_result=loaded.settings.limits.result_bytes,
     )
 
 

@@ -154,7 +154,7 @@ def _uvicorn(front: McpFront) -> uvicorn.Config:
 def _bound(loaded: Loaded) -> socket.socket:
     gateway = loaded.settings.gateway
     family = socket.AF_INET6 if ":" in gateway.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((gateway.host, gateway.port))

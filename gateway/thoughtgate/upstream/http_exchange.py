@@ -38,7 +38,7 @@ class Asked:
     """One request of ours while its answer is read.
 
     `call` takes progress and logs, `on_notification` all others; `on_event` learns that the stream
-    is alive; `last_event` is where it broke off.
+    is alive; `last_event` is where it broke off. `limit` bounds the answer in bytes.
     """
 
     id: int
@@ -49,6 +49,7 @@ class Asked:
     on_event: Callable[[], None] | None = None
     last_event: str | None = None
     retry_ms: int = 1000
+    limit: int = MAX_RESULT
 
 
 async def check_status(reply: HttpReply) -> None:
@@ -87,7 +88,7 @@ async def read_answer(reply: HttpReply, asked: Asked) -> bytes | None:
     """
     kind = media_type(reply)
     if kind == JSON_TYPE:
-        return _outcome(_read(await reply.read(MAX_RESULT)), asked)
+        return _outcome(_read(await reply.read(asked.limit)), asked)
     if kind == EVENTS_TYPE:
         return await _read_events(reply, asked)
     reply.body.close()
@@ -106,7 +107,7 @@ def media_type(reply: HttpReply) -> str:
 
 
 async def _read_events(reply: HttpReply, asked: Asked) -> bytes | None:
-    parser = EventParser(cap=MAX_RESULT)
+    parser = EventParser(cap=asked.limit)
     try:
         while chunk := await reply.body.chunk():
             for event in parser.feed(chunk):

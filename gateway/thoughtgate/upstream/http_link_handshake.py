@@ -39,6 +39,7 @@ from thoughtgate.wire.messages import (
     encode_reply,
     encode_request,
 )
+from thoughtgate.wire.strict import MAX_RESULT
 
 _SIDE_TIMEOUT = 5.0
 _RESUMPTIONS = 3
@@ -51,12 +52,20 @@ class _Forgotten(UpstreamError):
 class HandshakeHttpLink:
     """One session with one server; connections come from the client's pool."""
 
-    def __init__(self, transport: HttpTransport, client: HttpClient, dialect: Handshake) -> None:
+    def __init__(
+        self,
+        transport: HttpTransport,
+        client: HttpClient,
+        dialect: Handshake,
+        *,
+        limit: int = MAX_RESULT,
+    ) -> None:
         self.peer = Peer(era=Era.HANDSHAKE, version="", server_info={}, capabilities={})
         self.counts = Counts()
         self._url = transport.url
         self._headers = server_headers(transport.headers)
         self._client = client
+        self._limit = limit
         self._dialect = dialect
         self._ids = itertools.count(1)
         self._session = ""
@@ -252,6 +261,7 @@ class HandshakeHttpLink:
             on_request=self._answer,
             on_notification=self._heard,
             call=call,
+            limit=self._limit,
         )
 
     def _heard(self, message: Notification) -> None:

@@ -25,6 +25,7 @@ from thoughtgate.upstream.ports import Counts, HttpClient, HttpReply, HttpReques
 from thoughtgate.wire import methods, stateless
 from thoughtgate.wire.headers import ParamHeader, mirrored, param_headers
 from thoughtgate.wire.messages import Notification, Request, encode_request
+from thoughtgate.wire.strict import MAX_RESULT
 
 _REMEMBERED = 4096
 """Tool definitions whose mirrored arguments are remembered."""
@@ -33,13 +34,21 @@ _REMEMBERED = 4096
 class StatelessHttpLink:
     """One server's endpoint; connections come from the client's pool."""
 
-    def __init__(self, transport: HttpTransport, client: HttpClient, dialect: Stateless) -> None:
+    def __init__(
+        self,
+        transport: HttpTransport,
+        client: HttpClient,
+        dialect: Stateless,
+        *,
+        limit: int = MAX_RESULT,
+    ) -> None:
         self.peer = Peer(era=Era.STATELESS, version="", server_info={}, capabilities={})
         self.counts = Counts()
         self._url = transport.url
         self._headers = server_headers(transport.headers)
         self._changed: Callable[[], None] | None = None
         self._client = client
+        self._limit = limit
         self._dialect = dialect
         self._ids = itertools.count(1)
         self._mirrored: dict[str, tuple[ParamHeader, ...]] = {}
@@ -143,6 +152,7 @@ class StatelessHttpLink:
             on_request=self._refuse,
             on_notification=self._heard,
             call=call,
+            limit=self._limit,
         )
 
     def _heard(self, message: Notification) -> None:

@@ -16,6 +16,7 @@ from thoughtgate.upstream.http_link_stateless import StatelessHttpLink
 from thoughtgate.upstream.ports import HttpClient, Identity, Link
 from thoughtgate.upstream.stdio_link import StdioLink
 from thoughtgate.wire import codes, handshake
+from thoughtgate.wire.strict import MAX_RESULT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,8 @@ class Means:
     """What links are opened with.
 
     `environ` is where children's few inherited variables come from. `probe` bounds, in seconds,
-    how long a server may stay silent about `server/discover` before it is greeted the old way.
+    how long a server may stay silent about `server/discover` before it is greeted the old way;
+    `max_result` is the largest message, in bytes, that is taken from a server.
     """
 
     client: HttpClient
@@ -31,6 +33,7 @@ class Means:
     identity: Identity = field(default_factory=Identity)
     patience: Patience = field(default_factory=Patience)
     probe: float = 5.0
+    max_result: int = MAX_RESULT
 
 
 async def open_link(server: Server, era: Era | None, means: Means) -> Link:
@@ -49,7 +52,9 @@ async def open_link(server: Server, era: Era | None, means: Means) -> Link:
 async def _open_http(transport: HttpTransport, era: Era | None, means: Means) -> Link:
     identity = means.identity.as_json()
     if era is not Era.HANDSHAKE:
-        new = StatelessHttpLink(transport, means.client, Stateless(identity))
+        new = StatelessHttpLink(
+            transport, means.client, Stateless(identity), limit=means.max_result
+        )
         try:
             if era is Era.STATELESS:
                 await new.greet()
@@ -63,7 +68,7 @@ async def _open_http(transport: HttpTransport, era: Era | None, means: Means) ->
         except TimeoutError:
             if era is not None:
                 raise
-    old = HandshakeHttpLink(transport, means.client, Handshake(identity))
+    old = HandshakeHttpLink(transport, means.client, Handshake(identity), limit=means.max_result)
     await old.greet()
     return old
 
@@ -79,7 +84,9 @@ async def _open_stdio(transport: StdioTransport, era: Era | None, means: Means) 
 
 async def _started(transport: StdioTransport, era: Era | None, means: Means) -> StdioLink:
     identity = means.identity.as_json()
-    link = StdioLink(dialect_of(era or Era.STATELESS, identity), patience=means.patience)
+    link = StdioLink(
+        dialect_of(era or Era.STATELESS, identity), patience=means.patience, limit=means.max_result
+    )
     greeted = False
     try:
         await link.start(transport, means.environ)

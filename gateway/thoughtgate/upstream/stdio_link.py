@@ -38,14 +38,14 @@ _BOM = b"\xef\xbb\xbf"
 class StdioLink:
     """One child and everything in flight on its pipes."""
 
-    def __init__(self, dialect: Dialect, *, patience: Patience) -> None:
+    def __init__(self, dialect: Dialect, *, patience: Patience, limit: int = MAX_RESULT) -> None:
         self.peer = Peer(era=dialect.era, version="", server_info={}, capabilities={})
         self.counts = Counts()
         self._dialect = dialect
         self._patience = patience
         self._pending: Pending[Waiter] = Pending()
         self._calls: set[Waiter] = set()
-        self._child = Child(self._line, cap=MAX_RESULT)
+        self._child = Child(self._line, cap=limit)
         self._level: str | None = None
         self._changed: Callable[[], None] | None = None
 

@@ -337,3 +337,11 @@ async def answer(wire: Wire, message: dict[str, object]) -> None:
         result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
     reply = {"jsonrpc": "2.0", "id": message.get("id"), "result": result}
     await wire.reply(json.dumps(reply).encode(), extra="content-type: application/json\r\n")
+
+
+@ERAS
+async def test_an_answer_beyond_the_limit_fails_its_own_call(endpoint: FakeHttp, era: Era) -> None:
+    async with rig(http_server(endpoint.url, era=era), max_result=20_000) as made:
+        with pytest.raises(UpstreamGarbled):
+            await within(made.call("big", {"size": 30_000}))
+        assert await within(made.call("big", {"size": 100}))
