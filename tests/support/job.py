@@ -226,10 +226,10 @@ def child_of(parent: int, words: str) -> int:
         if entry.name.isdigit():
             try:
                 stat = (entry / "stat").read_text(encoding="utf-8", errors="replace")
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
             except OSError:
                 continue  # it ended while we looked
-            if int(stat.rpartition(")")[2].split()[1]) == parent and words in line:
+            if int(stat.rpartition(")")[2].split()[1]) == parent and words.encode() in line:
                 found.append(int(entry.name))
     assert len(found) == 1, found
     return found[0]

@@ -5,6 +5,7 @@ Never outlives its `with`.
 
 import json
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -64,6 +65,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.hang_up:
             self.close_connection = True
             return
+        with suppress(ConnectionError):  # the sender may have gone while it was held
+            self._answer()
+
+    def _answer(self) -> None:
         self.send_response(self.server.status)
         if self.server.location:
             self.send_header("Location", self.server.location)

@@ -111,4 +111,4 @@ def _step(step: StepReport) -> JsonObject:
         "reason": step.reason,
         "in_doubt": step.in_doubt,
     }
-    return {key: value for key, value in shown.items() if value not in ("", False)}
+    return {key: value for key, value in shown.items() if value != "" and value is not False}
