@@ -1,4 +1,4 @@
-"""Every page of the documentation does what it says, links to what is there, and is listed."""
+"""What a page shows is run, in a home of its own, with real processes."""
 
 import re
 import socket
@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages import Command, SavedFile, acts, anchors, links, pages
-from tests.support.source import ROOT, name_of
+from tests.support.pages import Command, SavedFile, acts, pages
+from tests.support.source import name_of
 from tests.support.terminal import Terminal
 from thoughtgate.core.json import JsonObject
 from thoughtgate.testing.openai_server import OpenAIServer
 
-DOCS = ROOT / "docs"
 RUN = [page for page in pages() if any(isinstance(act, Command) for act in acts(page))]
 
 PLAN = """{"steps": [
