@@ -199,6 +199,14 @@ class Gate:
 @contextmanager
 def gate(home: Home, *options: str) -> Iterator[Gate]:
     """Serve a home over HTTP on a port of its own; ready when the block begins."""
+    with starting(home, *options) as running:
+        running.url()
+        yield running
+
+
+@contextmanager
+def starting(home: Home, *options: str) -> Iterator[Gate]:
+    """Begin to serve a home; the block begins at once."""
     process = subprocess.Popen(
         command("serve", "--port", "0", *options),
         stdin=subprocess.DEVNULL,
@@ -209,7 +217,6 @@ def gate(home: Home, *options: str) -> Iterator[Gate]:
     )
     running = Gate(process, home)
     try:
-        running.url()
         yield running
     finally:
         if process.poll() is None:

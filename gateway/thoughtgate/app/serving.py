@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 import uvicorn
 
@@ -39,6 +40,8 @@ INFO = {"name": "thoughtgate", "title": "thoughtgate", "version": VERSION}
 async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> None:
     """Serve HTTP until SIGTERM or SIGINT; a second signal stops at once.
 
+    Until it listens, the signals are the caller's to handle: cancelling ends it cleanly.
+
     Raises:
         GateError: The gateway cannot be composed, or the port is taken.
     """
@@ -46,11 +49,10 @@ async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> No
         async with opened(loaded, environ) as app:
             await _first_listings(app, say)
             front = McpFront(app.gateway, _sessions(app), _face(app))
-            server = _Server(_uvicorn(front), front)
             host, port = listening.getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
-            say(f"listening on http://{shown}:{port}/mcp")
-            await server.serve(sockets=[listening])
+            ready = partial(say, f"listening on http://{shown}:{port}/mcp")
+            await _Server(_uvicorn(front), front, ready).serve(sockets=[listening])
 
 
 async def serve_pipe(loaded: Loaded, environ: Mapping[str, str], domain: str, say: Say) -> None:
@@ -76,9 +78,10 @@ async def serve_pipe(loaded: Loaded, environ: Mapping[str, str], domain: str, sa
 class _Server(uvicorn.Server):
     """uvicorn's server; its streams end when it is told to stop, or it would wait for them."""
 
-    def __init__(self, config: uvicorn.Config, front: McpFront) -> None:
+    def __init__(self, config: uvicorn.Config, front: McpFront, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._front = front
+        self._ready = ready
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -95,6 +98,11 @@ class _Server(uvicorn.Server):
     def _stop(self) -> None:
         self.force_exit = self.should_exit
         self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept, then say so: whoever hears it may connect, or tell us to stop."""
+        await super().startup(sockets)
+        self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting, end the streams, let calls in flight finish."""

@@ -14,6 +14,7 @@ from thoughtgate.app.serving import serve_http, serve_pipe
 from thoughtgate.cli.logs import log_to_stderr
 from thoughtgate.cli.output import note
 from thoughtgate.cli.settings import loaded_or_fail
+from thoughtgate.cli.signals import interruptible
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 
@@ -43,9 +44,9 @@ def serve(
     log_to_stderr(log_level)
     loaded = loaded_or_fail(file or chosen)
     if stdio:
-        uvloop.run(serve_pipe(loaded, os.environ, domain, note))
+        uvloop.run(interruptible(serve_pipe(loaded, os.environ, domain, note)))
     else:
-        uvloop.run(serve_http(_on_port(loaded, port), os.environ, note))
+        uvloop.run(interruptible(serve_http(_on_port(loaded, port), os.environ, note)))
 
 
 def _on_port(loaded: Loaded, port: int | None) -> Loaded:
