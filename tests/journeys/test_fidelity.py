@@ -126,6 +126,7 @@ async def test_a_call_and_its_result_arrive_as_they_were_sent(
 async def _send(rig: Rig, near: tuple[str, str], far: tuple[str, str], case: Case) -> None:
     upstream, client = rig.upstreams[far], rig.clients[near]
     arguments = spell(case.arguments, _style(near, case))
+    upstream.params.clear()
     upstream.result, upstream.framing = spell(case.result, _style(far, case)), case.framing
     upstream.notes = [] if case.token is None else [{"progress": 1, "x-unknown": case.note}]
     meta = case.meta if case.token is None else {**case.meta, "progressToken": case.token}

@@ -58,6 +58,9 @@ class RawClient(ABC):
         self.era = era
         self._ids = (number if number % 2 else f"id-{number}" for number in count(1))
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.era})"
+
     async def hello(self) -> None:
         """Open a session where the era has one."""
         if self.era == STATELESS:

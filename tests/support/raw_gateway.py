@@ -15,6 +15,7 @@ from tests.support.waiting import until, within
 from thoughtgate.app.compose import App, opened
 from thoughtgate.config.files import Loaded, parse
 from thoughtgate.core.domains import DEFAULT_DOMAIN
+from thoughtgate.core.servers import BUILT_IN
 from thoughtgate.sessions import Sessions
 from thoughtgate.surface.http_protocol import TimedHttpProtocol
 from thoughtgate.surface.mcp_http import McpFront
@@ -25,7 +26,7 @@ OPENING = 30.0
 """Seconds for a gateway to stand on a busy machine."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class RawGateway:
     """A running gateway; `said` is what discovery told."""
 
@@ -40,6 +41,10 @@ class RawGateway:
         """Begin to ask every server for its tools."""
         names = [server.name for server in self.app.keeper.servers]
         self.app.keeper.begin_discovery(names, self.said.append)
+
+    def tools(self) -> list[str]:
+        """Return the servers' own names of the tools that were admitted."""
+        return [t.name for t in self.app.gateway.catalog.tools if t.server != BUILT_IN]
 
     async def listed(self, *servers: str) -> None:
         """Return when the catalogue holds tools of each of these servers."""

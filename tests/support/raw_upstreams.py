@@ -17,6 +17,7 @@ from tests.support.raw_json import RESERVED, read, spell
 HANDSHAKE, STATELESS = "handshake", "stateless"
 OLD, NEW = "2025-11-25", "2026-07-28"
 PUMP = Path(__file__).with_name("raw_pump.py")
+_ANY = {"type": "object"}
 DONE = '{"content":[]}'
 
 Answer = Callable[[dict[str, Any]], Awaitable[str]]
@@ -83,7 +84,7 @@ class RawUpstream:
 
 def listed(*tools: dict[str, Any], cursor: str | None = None) -> str:
     """Return the result of `tools/list`; tools that name no input schema take any object."""
-    shown = [{"inputSchema": {"type": "object"}, **tool} for tool in tools]
+    shown = [{**tool, "inputSchema": tool.get("inputSchema", _ANY)} for tool in tools]
     page: dict[str, Any] = {"tools": shown}
     if cursor is not None:
         page["nextCursor"] = cursor

@@ -13,7 +13,7 @@ from thoughtgate.core.servers import Era
 from thoughtgate.upstream.ports import Peer
 from thoughtgate.wire import handshake, methods, stateless
 from thoughtgate.wire.messages import BadMessage
-from thoughtgate.wire.results import peek
+from thoughtgate.wire.results import result_type, untyped
 
 Ask = Callable[[str, JsonObject], Awaitable[bytes]]
 """Sends a request of ours, dressed, and returns its result."""
@@ -71,8 +71,8 @@ class Handshake:
         return meta
 
     def check(self, result: bytes) -> bytes:
-        """Return the result: every result of this era is final."""
-        return result
+        """Return the result: every result of this era is final, whatever it says of itself."""
+        return untyped(result)
 
 
 class Stateless:
@@ -104,7 +104,7 @@ class Stateless:
 
     def check(self, result: bytes) -> bytes:
         """Return the result unless it asks for input, which we have not declared."""
-        if b'"resultType"' in result and peek(result).result_type == "input_required":
+        if result_type(result) == "input_required":
             raise UpstreamGarbled(
                 message="the tool asks for input that no client has offered to give"
             )

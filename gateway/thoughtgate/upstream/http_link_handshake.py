@@ -144,10 +144,11 @@ class HandshakeHttpLink:
         params = call_params(call, asked.id, self._dialect)
         trace = {} if call.trace is None else {"traceparent": format_traceparent(call.trace)}
         try:
-            return await self._exchange(asked, methods.TOOLS_CALL, params, trace)
+            result = await self._exchange(asked, methods.TOOLS_CALL, params, trace)
         except asyncio.CancelledError:
             self._aside(self._tell(methods.CANCELLED, handshake.cancel_params(asked.id)))
             raise
+        return self._dialect.check(result)
 
     async def _ask(self, method: str, params: JsonObject) -> bytes:
         asked = self._asked()

@@ -13,6 +13,7 @@ from thoughtgate.wire.methods import RESERVED
 from thoughtgate.wire.strict import dumps
 
 _ABSENT = msgspec.Raw(b"")
+_TYPE_MARKS = (b'"resultType"', b"\\u00")  # as it is, or with a letter escaped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,22 @@ def peek(raw: bytes) -> Peek:
         structured_raw=structured,
         result_type=found.result_type if type(found.result_type) is str else "",
     )
+
+
+def result_type(raw: bytes) -> str:
+    """Return the `resultType`, empty when there is none; cheap when nothing hints at one."""
+    return peek(raw).result_type if any(mark in raw for mark in _TYPE_MARKS) else ""
+
+
+def untyped(raw: bytes) -> bytes:
+    """Return a result without `resultType`, which a server of the handshake era cannot mean."""
+    if not any(mark in raw for mark in _TYPE_MARKS):
+        return raw
+    members = _members(raw)
+    if "resultType" not in members:
+        return raw
+    del members["resultType"]
+    return dumps(members)
 
 
 def structured(raw: bytes) -> JsonValue:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from thoughtgate.wire import handshake, results, stateless
-from thoughtgate.wire.results import make_result, peek, structured, text
+from thoughtgate.wire.results import make_result, peek, result_type, structured, text, untyped
 
 OURS = b'{"name":"us"}'
 SERVER = "io.modelcontextprotocol/serverInfo"
@@ -79,3 +79,16 @@ def test_numbers_of_a_result_keep_their_spelling() -> None:
     for finished in (stateless.finish(raw, OURS), handshake.finish(raw)):
         for spelling in (b"1.10", b"1E2", b"123456789012345678901234567890", b"2.0e0"):
             assert spelling in finished
+
+
+@pytest.mark.parametrize("key", ["resultType", "resultTyp\\u0065"])
+def test_a_result_type_is_found_and_taken_out_however_it_is_spelled(key: str) -> None:
+    raw = f'{{"content":[ 1.10 ],"{key}":"task","_meta":{{}}}}'.encode()
+    assert result_type(raw) == "task"
+    assert untyped(raw) == b'{"content":[ 1.10 ],"_meta":{}}'
+
+
+@pytest.mark.parametrize("raw", [b'{"x": 1 }', b'{"x": {"resultType": 1}}', b'{"x": "\\u0065" }'])
+def test_a_result_without_a_type_stays_as_it_is(raw: bytes) -> None:
+    assert result_type(raw) == ""
+    assert untyped(raw) is raw
