@@ -5,6 +5,7 @@ Through a whole gateway, with raw peers at both ends.
 
 import asyncio
 import socket
+from base64 import b64decode
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -233,7 +234,12 @@ FAITHFUL: dict[str, Any] = {
         "type": "object",
         "$schema": "http://json-schema.org/draft-07/schema#",
         "required": ["node"],
-        "properties": {"node": {"$ref": "#/definitions/node"}, "a": {"const": 1.0}},
+        "properties": {
+            "node": {"$ref": "#/definitions/node"},
+            "a": {"const": 1.0},
+            "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "pattern": {"type": "string", "format": "regex"},
+        },
         "definitions": {
             "node": {
                 "type": "object",
@@ -254,17 +260,27 @@ FAITHFUL: dict[str, Any] = {
 }
 
 
+GOOD = [
+    '{"node":{"next":{"n":1}}}',
+    '{"maybe":null,"node":{},"a":1}',
+    spell({"node": {}, "pattern": "(" * 500}),
+    '{"node":' + '{"next":' * 62 + "{}" + "}" * 63,
+]
+"""Nulls that the schema allows, patterns that are none, and nesting up to the guard."""
+
+
 async def test_a_tool_is_shown_as_its_server_defines_it(house: House) -> None:
     upstream = await house.server("s", offering(FAITHFUL))
     for client in await house.clients():
         [shown] = await client.tools()
         assert difference({**FAITHFUL, "name": "s__tree"}, shown) is None
-        good = await client.call("s__tree", '{"node":{"next":{"n":1}}}')
-        assert good.result["content"] == []
+        for good in GOOD:
+            assert (await client.call("s__tree", good)).result["content"] == []
+            assert difference(read(good), upstream.params.pop()["arguments"]) is None
         bad = await client.call("s__tree", '{"node":{"next":{"n":"1"}}}')
         assert bad.trouble == "invalid_arguments"
         assert bad.result["structuredContent"]["problems"][0]["pointer"] == "/node/next/n"
-    assert len(upstream.params) == len(KINDS)
+        assert upstream.params == []
 
 
 async def test_a_tool_is_remembered_as_its_server_defined_it(house: House) -> None:
@@ -461,6 +477,36 @@ async def test_a_strict_server_is_held_to_its_schema_but_not_in_its_errors(house
 
 
 # what goes up with a call
+
+
+HEADED = {
+    "name": "headed",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "n": {"type": "integer", "x-mcp-header": "N"},
+            "b": {"type": "boolean", "x-mcp-header": "B"},
+        },
+    },
+}
+
+
+async def test_arguments_that_a_tool_wants_in_headers_are_put_there_unchanged(
+    house: House,
+) -> None:
+    upstream = await house.server("s", offering(HEADED), 'nulls = "pass"')
+    client = await (await house.open()).client("stdio", HANDSHAKE)
+    for region in ("eu", "", "é🎉", " outer ", "=?base64?eA==?=", "a\nb: c"):
+        await client.call("s__headed", spell({"region": region, "n": 2**70, "b": True}))
+        sent = upstream.heads[-1]
+        header = sent.header("mcp-param-region") or ""
+        wrapped = header.startswith("=?base64?")
+        assert region == (b64decode(header[9:-2]).decode() if wrapped else header)
+        assert (sent.header("mcp-param-n"), sent.header("mcp-param-b")) == (str(2**70), "true")
+    await client.call("s__headed", '{"region":null}')
+    assert "mcp-param" not in upstream.heads[-1].head.lower()
+    assert upstream.params[-1]["arguments"] == {"region": None}
 
 
 every_server = pytest.mark.parametrize(("door", "far"), KINDS, ids=lambda value: str(value))

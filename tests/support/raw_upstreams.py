@@ -41,8 +41,9 @@ WHOLE = Framing()
 
 @dataclass(slots=True, repr=False)
 class RawUpstream:
-    """One server. `params` keeps what each `tools/call` brought, `methods` what was asked.
+    """One server that keeps what it hears.
 
+    `params` are those of each `tools/call`, `methods` what was asked, `heads` each POST's head;
     `notes` are params of progress notifications sent before each answer, their token added.
     """
 
@@ -54,6 +55,7 @@ class RawUpstream:
     notes: list[dict[str, Any]] = field(default_factory=list)
     params: list[dict[str, Any]] = field(default_factory=list)
     methods: list[str] = field(default_factory=list)
+    heads: list[Seen] = field(default_factory=list)
     deaf: bool = False
 
     async def take(self, data: bytes) -> list[str]:
@@ -154,6 +156,7 @@ async def _serve(wire: Wire, seen: Seen, upstream: RawUpstream) -> None:
     if not seen.head.startswith("POST"):
         await wire.reply(b"", status=200 if seen.head.startswith("DELETE") else 405)
         return
+    upstream.heads.append(seen)
     texts = await upstream.take(seen.body)
     session = "mcp-session-id: s1\r\n" if upstream.era == HANDSHAKE else ""
     if not texts:
