@@ -29,6 +29,9 @@ Say = Callable[[str], None]
 GRACE = 5
 """Seconds that calls in flight may take to end after the signal to stop."""
 
+PARTING = 2.0
+"""Seconds that calls may take to end after they were cancelled."""
+
 PIPE_GRACE = 10.0
 """Seconds that calls may still take when a client on a pipe has closed its end."""
 
@@ -105,9 +108,18 @@ class _Server(uvicorn.Server):
         self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting, end the streams, let calls in flight finish."""
+        """Stop accepting, end the streams, let calls in flight finish, cancel those that do not.
+
+        Those are waited for: what they tell of their end must find the audit log and the exporter.
+        """
         self._front.close()
         await super().shutdown(sockets)
+        rest = list(self.server_state.tasks)
+        for task in rest:
+            if not task.cancelling():
+                task.cancel()
+        if rest:
+            await asyncio.wait(rest, timeout=PARTING)
 
 
 async def _first_listings(app: App, say: Say) -> None:
