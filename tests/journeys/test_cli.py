@@ -224,6 +224,23 @@ def test_a_domain_keeps_what_is_not_given(empty: Home) -> None:
     assert refused(empty, "domain", "show", "ops")[0] == Exit.USAGE
 
 
+def test_what_a_domain_says_can_be_taken_back(empty: Home) -> None:
+    done(empty, "domain", "set", "ops", "--include", "a/*", "--exclude", "b/*", "--max-tools", 4)
+    done(empty, "domain", "set", "ops", "--rename", "a/b=c", "--max-tokens", 100)
+    cleared = ("include", "exclude", "looks", "max-tools", "max-tokens")
+    done(empty, "domain", "set", "ops", *(word for what in cleared for word in ("--clear", what)))
+    shown = empty.said("domain", "show", "ops")
+    assert (shown["include"], shown["exclude"], shown["max_tools"]) == ([], [], None)
+    assert shown["max_tokens"] is None
+
+
+def test_a_domain_with_an_engine_is_shown_with_its_tool(empty: Home) -> None:
+    done(empty, "domain", "set", "ops", "--engine", "react")
+    assert [tool["name"] for tool in empty.said("domain", "show", "ops")["tools"]] == ["reason"]
+    done(empty, "domain", "set", "ops", "--engine", "none")
+    assert empty.said("domain", "show", "ops")["tools"] == []
+
+
 def test_the_default_domain_stays_without_a_budget_when_it_is_given_instructions(
     empty: Home,
 ) -> None:
@@ -406,4 +423,5 @@ def test_a_plan_that_cannot_be_used_is_refused(empty: Home, name: str, text: str
 def test_an_effect_is_said_of_a_tool_by_its_servers_own_name(empty: Home) -> None:
     done(empty, "tool", "set", "a/b", "--effect", "read")
     assert refused(empty, "tool", "set", "ab", "--effect", "read")[0] == Exit.USAGE
-    assert refused(empty, "tool", "set", "a/b", "--effect", "none")[0] == Exit.USAGE
+    assert refused(empty, "tool", "set", "a/b", "--effect", "some")[0] == Exit.USAGE
+    done(empty, "tool", "set", "a/b", "--effect", "none")

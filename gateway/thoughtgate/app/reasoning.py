@@ -11,13 +11,13 @@ from thoughtgate.config.settings import Settings
 from thoughtgate.core.calls import Call, Result
 from thoughtgate.core.domains import Domain, ToolDress
 from thoughtgate.core.ports import ModelClient, Recorder
-from thoughtgate.core.servers import BUILT_IN, LocalTransport, ResultPolicy, Server
+from thoughtgate.core.servers import BUILT_IN, Listing, LocalTransport, ResultPolicy, Server
 from thoughtgate.engines.contract import Limits
 from thoughtgate.engines.react import React
 from thoughtgate.runs.budget import BudgetLimits
 from thoughtgate.runs.reason_tool import REASON, Reason, definition
 from thoughtgate.runs.runner import Runner, RunnerSettings
-from thoughtgate.upstream.local import LocalTool, LocalUpstream
+from thoughtgate.upstream.local import LocalTool, LocalUpstream, local_listing
 from thoughtgate.upstream.ports import HttpClient
 
 RUN_SECONDS = 3600.0
@@ -43,6 +43,15 @@ def with_engine(domain: Domain) -> Domain:
         dress={**domain.dress, key: ToolDress(rename=REASON)},
         max_tools=None if domain.max_tools is None else domain.max_tools + 1,
     )
+
+
+def built_in_listing(settings: Settings) -> Listing:
+    """Return the gateway's own tools, as discovery finds them.
+
+    Raises:
+        ConfigError: The settings name a model that is not there.
+    """
+    return local_listing(BUILT_IN, [definition(limits_of(settings))])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,11 @@ from typing import Any
 import click
 
 from thoughtgate.app.entries import all_domains
-from thoughtgate.app.offline import offline_catalog
+from thoughtgate.app.offline import offline_catalog, offline_view
 from thoughtgate.cli.output import json_flag, note, one_line, show, table
 from thoughtgate.cli.settings import loaded_or_fail, opened_registry, refuse_configured
 from thoughtgate.core.domains import Domain, ToolDress
 from thoughtgate.core.errors import ConfigError
-from thoughtgate.views import build
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{0,60}")
 
@@ -37,7 +36,7 @@ def list_(chosen: Path | None, as_json: bool) -> None:
     with opened_registry(loaded) as store:
         catalog = offline_catalog(loaded, store)
         for entry in all_domains(loaded, store):
-            view = build(entry, catalog)
+            view = offline_view(catalog, entry)
             rows.append({
                 "name": entry.name,
                 "endpoint": _endpoint(entry.name),
@@ -67,7 +66,7 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
         if name not in found:
             raise ConfigError(message=f"no domain is named {name}; see: thoughtgate domain list")
         entry = found[name]
-        view = build(entry, offline_catalog(loaded, store))
+        view = offline_view(offline_catalog(loaded, store), entry)
     value = {
         "name": entry.name,
         "endpoint": _endpoint(entry.name),
@@ -107,6 +106,12 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
 @click.option("--rename", "renames", multiple=True, metavar="SERVER/TOOL=NAME")
 @click.option("--describe", "texts", multiple=True, metavar="SERVER/TOOL=TEXT")
 @click.option("--fix", "fixed", multiple=True, metavar="SERVER/TOOL:ARGUMENT=JSON")
+@click.option(
+    "--clear",
+    multiple=True,
+    type=click.Choice(["include", "exclude", "looks", "max-tools", "max-tokens"]),
+    help="Empty a list, all looks of tools, or a budget, before the rest is set.",
+)
 @click.pass_obj
 def set_(chosen: Path | None, /, name: str, **given: Any) -> None:
     """Make or change a domain; what is not given stays as it is."""
@@ -119,7 +124,18 @@ def set_(chosen: Path | None, /, name: str, **given: Any) -> None:
     note(f"domain {name} is now at revision {stored.revision}")
 
 
+_CLEARED: dict[str, dict[str, Any]] = {
+    "include": {"include": ()},
+    "exclude": {"exclude": ()},
+    "looks": {"dress": {}},
+    "max-tools": {"max_tools": None},
+    "max-tokens": {"max_tokens": None},
+}
+
+
 def _changed(entry: Domain, given: dict[str, Any]) -> Domain:
+    for what in given["clear"]:
+        entry = replace(entry, **_CLEARED[what])
     plain = ("instructions", "max_tools", "max_tokens", "limits", "prefixed")
     new: dict[str, Any] = {key: given[key] for key in plain if given[key] is not None}
     for key in ("include", "exclude"):

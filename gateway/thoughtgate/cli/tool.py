@@ -226,7 +226,10 @@ def _strict(data: bytes, where: str) -> Any:
 @tool.command(name="set")
 @click.argument("name", metavar="SERVER/TOOL")
 @click.option(
-    "--effect", required=True, type=click.Choice([e.value for e in Effect]), help="Effect class."
+    "--effect",
+    required=True,
+    type=click.Choice([*(e.value for e in Effect), "none"]),
+    help="Effect class; none takes back what was said.",
 )
 @click.pass_obj
 def set_(chosen: Path | None, name: str, effect: str) -> None:
@@ -235,5 +238,5 @@ def set_(chosen: Path | None, name: str, effect: str) -> None:
     if not slash or not own:
         raise ConfigError(message="name the tool as SERVER/TOOL, by the server's own tool name")
     with opened_registry(loaded_or_fail(chosen)) as store:
-        store.set_effect(server, own, Effect(effect))
+        store.set_effect(server, own, None if effect == "none" else Effect(effect))
     note(f"{name}: {effect}")

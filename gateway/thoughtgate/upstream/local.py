@@ -4,7 +4,7 @@ Never reaches beyond this process; what a handler raises is its own matter.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from thoughtgate.core.calls import Call, Result
@@ -21,6 +21,17 @@ class LocalTool:
     handler: Callable[[Call], Awaitable[Result]]
 
 
+def local_listing(server: str, definitions: Iterable[JsonObject]) -> Listing:
+    """Return what discovery of such tools finds."""
+    return Listing(
+        server=server,
+        tools=tuple(definitions),
+        era=Era.STATELESS,
+        version="",
+        server_info={"name": server},
+    )
+
+
 class LocalUpstream:
     """A `Sender` for a mapping of tool names to local tools."""
 
@@ -30,13 +41,7 @@ class LocalUpstream:
 
     async def discover(self) -> Listing:
         """Return the tools' definitions."""
-        return Listing(
-            server=self._server,
-            tools=tuple(tool.definition for tool in self._tools.values()),
-            era=Era.STATELESS,
-            version="",
-            server_info={"name": self._server},
-        )
+        return local_listing(self._server, [tool.definition for tool in self._tools.values()])
 
     async def send(self, call: Call) -> Result:
         """Run the tool's handler within the call's time; see `Sender.send`.
