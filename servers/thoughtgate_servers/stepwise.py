@@ -19,7 +19,7 @@ async def stepwise(work: Iterator[T], on_step: Callable[[T], Awaitable[None]]) -
                 step = await asyncio.shield(slice_)
             except asyncio.CancelledError:
                 # the thread cannot be stopped: wait for its slice, then close the generator
-                await asyncio.wait([slice_])
+                await _over(slice_)
                 raise
             if step is None:
                 return
@@ -27,6 +27,15 @@ async def stepwise(work: Iterator[T], on_step: Callable[[T], Awaitable[None]]) -
     finally:
         if isinstance(work, Generator):
             work.close()
+
+
+async def _over(slice_: "asyncio.Future[T]") -> None:
+    """Wait for a slice; a cancel scope of the SDK cancels again and again until we leave it."""
+    while not slice_.done():
+        try:
+            await asyncio.wait([slice_])
+        except asyncio.CancelledError:
+            continue
 
 
 def _next(work: Iterator[T]) -> tuple[T] | None:

@@ -62,6 +62,25 @@ async def test_an_interrupted_demo_ends_what_it_started(tmp_path: Path) -> None:
     assert still_running(tmp_path) == []
 
 
+async def test_a_demo_that_is_interrupted_in_the_middle_of_its_run_ends_what_it_started(
+    tmp_path: Path,
+) -> None:
+    process = await started(tmp_path / "out", "--no-color")
+    assert process.stdout is not None
+    said = b""
+    while b"action      classify" not in said:
+        line = await within(process.stdout.readline(), RUN)
+        assert line, said
+        said += line
+    assert len(still_running(tmp_path)) >= 6
+    process.send_signal(signal.SIGINT)
+    rest = (await within(process.communicate(), 20))[0]
+    assert process.returncode == 130, said + rest
+    assert b"interrupted" in rest
+    assert b"Traceback" not in rest
+    assert still_running(tmp_path) == []
+
+
 async def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     process = await started(tmp_path)
