@@ -44,11 +44,10 @@ def configuration_page() -> str:
 def command_page() -> str:
     """Return the reference of the command line, from the commands' own help."""
     lines = [NOTICE, "# Command line", ""]
-    for path, command in _commands(cli, ("thoughtgate",)):
-        context = click.Context(
-            command, info_name=" ".join(path), max_content_width=100, terminal_width=100
-        )
-        lines += [f"## {' '.join(path)}", "", "```text", command.get_help(context), "```", ""]
+    root = click.Context(cli, info_name="thoughtgate", terminal_width=100, **cli.context_settings)
+    for context in _commands(root):
+        text = context.command.get_help(context)
+        lines += [f"## {context.command_path}", "", "```text", text, "```", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -59,13 +58,13 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-def _commands(
-    command: click.Command, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    yield path, command
-    if isinstance(command, click.Group):
-        for name in sorted(command.commands):
-            yield from _commands(command.commands[name], (*path, name))
+def _commands(context: click.Context) -> Iterator[click.Context]:
+    """Yield the context of a command and of all below it, as if each was called."""
+    yield context
+    if isinstance(context.command, click.Group):
+        for name, command in sorted(context.command.commands.items()):
+            settings = {"terminal_width": 100, **command.context_settings}
+            yield from _commands(click.Context(command, parent=context, info_name=name, **settings))
 
 
 def _struct(kind: type[msgspec.Struct], path: str) -> Iterator[str]:
