@@ -17,6 +17,7 @@ from processes import Processes
 from tests.support.clerk import CLASSIFY, COUNT, FIND, JOB, REPORT, SEND, Clerk, Slip
 from tests.support.job import (
     DEMO,
+    DOMAIN,
     PLAN,
     SMALL,
     TASK,
@@ -188,3 +189,30 @@ async def test_a_model_that_slips_once_still_ends_right(
     assert actions(steps) == list(JOB)
     asked_again = 0 if slip in {Slip.IMAGINED, Slip.WIDE} else 1
     assert len(clerk.requests) == 2 + 2 * len(JOB) + asked_again
+
+
+async def test_a_step_whose_check_nothing_passes_ends_in_a_partial_answer_and_no_message(
+    planless: Job, inbox: Inbox, clerk: Clerk
+) -> None:
+    clerk.impossible = COUNT
+    planless.place.renew(15, SMALL)
+    run, steps = await handed_over(planless)
+    assert (run.status, run.partial, run.stop_reason) == ("halted", True, "loop_detected")
+    assert run.answer == "The run stopped; it had 2 results"
+    assert actions(steps) == [FIND, CLASSIFY, COUNT, COUNT, COUNT]
+    assert inbox() == []
+    assert not list(planless.place.reports.iterdir())
+
+
+def test_the_command_line_does_the_job_without_a_plan(
+    planless: Job, inbox: Inbox, clerk: Clerk
+) -> None:
+    manifest = planless.place.renew(16, SMALL)
+    done = planless.gate.home.run("run", "start", TASK, "--domain", DOMAIN, "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["stop_reason"], report["partial"]) == ("final_answer", False)
+    agrees(manifest, reported(planless.place.report), sent(inbox()))
+    told = [line.split()[0] for line in done.stderr.splitlines() if " " in line]
+    assert [told.count(kind) for kind in ("Action", "Observation")] == [5, 5]
+    assert len(clerk.requests) == 12

@@ -55,7 +55,9 @@ class Act:
 class Clerk:
     """Computes replies. `native`: tool calls in the server's own form, else as text.
 
-    `slip` happens at the first use of `at`; `requests` keeps what was asked.
+    `slip` happens at the first use of `at`; `by_reference` lets the plan say what flows where;
+    `impossible` names a tool whose step gets a check that nothing passes; `requests` keeps what
+    was asked.
     """
 
     native: bool = False
@@ -77,10 +79,11 @@ class Clerk:
         tool = _TOOL.search(asked)
         if tool is None:
             return f"Final Answer: {_answer(found)}"
-        observed = [text for turn in later for _, text in _DATA.findall(turn)]
-        if observed and observed[-1].startswith("{"):
-            return self._said(f"{tool[1]} answered with {len(observed[-1])} characters")
-        named = _NEAREST.search(observed[-1]) if observed else None
+        turns = [turn for turn in later if _DATA.search(turn)]
+        observed = _DATA.findall(turns[-1])[0][1] if turns else ""
+        if observed.startswith("{") and "\nRefused: " not in turns[-1]:
+            return self._said(f"{tool[1]} answered with {len(observed)} characters")
+        named = _NEAREST.search(observed)
         return self._acted(
             Act(tool=named[1] if named else tool[1], arguments=_wish(tool[1], found))
         )
