@@ -8,6 +8,7 @@ import os
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -43,8 +44,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
 
 
 def note(text: str) -> None:
-    """Say something about progress, on stderr."""
-    click.echo(clean(text), err=True)
+    """Say something about progress, on stderr; once nobody reads there, to nobody."""
+    try:
+        click.echo(clean(text), err=True)
+    except BrokenPipeError:  # what is done does not depend on who listens
+        with Path(os.devnull).open("wb") as nobody:
+            os.dup2(nobody.fileno(), sys.stderr.fileno())
 
 
 def strong(text: str) -> str:

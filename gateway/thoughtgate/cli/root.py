@@ -3,7 +3,6 @@
 Never does the work of a command; each noun has a file of its own.
 """
 
-import signal
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -109,6 +108,5 @@ for _command in (
 
 def main() -> None:
     """Run the command line."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     log_to_stderr("error")
     cli.main(prog_name="thoughtgate")
