@@ -64,7 +64,12 @@ class Step:
             "each": self.each,
             "check": self.check,
         }
-        return {key: value for key, value in shown.items() if value not in (None, "", [])}
+        empty = {"goal": "", "tool": "", "depends_on": []}
+        return {
+            key: value
+            for key, value in shown.items()
+            if value is not None and value != empty.get(key)
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +86,10 @@ class Plan:
     def as_json(self) -> JsonObject:
         """Return the plan in the shape that it is read from."""
         shown: dict[str, JsonValue] = {"steps": [step.as_json() for step in self.steps]}
-        for key in ("goal", "inputs", "answer", "answer_check"):
-            if (value := getattr(self, key)) not in (None, "", {}):
+        shown |= {"goal": self.goal} if self.goal else {}
+        shown |= {"inputs": self.inputs} if self.inputs else {}
+        for key in ("answer", "answer_check"):
+            if (value := getattr(self, key)) is not None:
                 shown[key] = value
         return shown
 
@@ -110,7 +117,7 @@ def plan_from_toml(text: str) -> Plan:
 
 
 def plan_from_json(value: JsonValue, source: PlanSource = PlanSource.GIVEN) -> Plan:
-    """Read a plan from a JSON value.
+    """Read a plan from a JSON value; a member that is null is one that is absent.
 
     Raises:
         ConfigError: It is not a plan; `data["reasons"]` lists every reason.
@@ -132,8 +139,8 @@ def plan_from_json(value: JsonValue, source: PlanSource = PlanSource.GIVEN) -> P
         raise refused(reasons)
     return Plan(
         steps=tuple(_step(entry) for entry in entries),
-        goal=value.get("goal", ""),
-        inputs=value.get("inputs", {}),
+        goal=value.get("goal") or "",
+        inputs=value.get("inputs") or {},
         answer=value.get("answer"),
         answer_check=value.get("answer_check"),
         source=source,
@@ -143,9 +150,9 @@ def plan_from_json(value: JsonValue, source: PlanSource = PlanSource.GIVEN) -> P
 def _step(entry: JsonObject) -> Step:
     return Step(
         id=entry["id"],
-        goal=entry.get("goal", ""),
+        goal=entry.get("goal") or "",
         tool=entry.get("tool") or "",
-        depends_on=tuple(entry.get("depends_on", ())),
+        depends_on=tuple(entry.get("depends_on") or ()),
         arguments=entry.get("arguments"),
         each=entry.get("each"),
         check=entry.get("check"),

@@ -14,6 +14,7 @@ from thoughtgate.engines.plan import Plan, Step
 from thoughtgate.engines.references import (
     INPUTS,
     ReferenceMissed,
+    is_stand_in,
     point,
     references,
     uses_item,
@@ -67,11 +68,15 @@ def _step(step: Step, tools: ByName, has_model: bool) -> Iterator[str]:
             yield from _arguments(step, tool)
     if uses_item(step.each):
         yield "each cannot hold $item"
+    elif step.each is not None and not isinstance(step.each, list) and not is_stand_in(step.each):
+        yield "each needs a list, or a reference to one"
     yield from _schema(step.check)
 
 
 def _arguments(step: Step, tool: EngineTool) -> Iterator[str]:
     given = step.arguments or {}
+    if is_stand_in(given):
+        return
     schema = tool.parameters
     required, properties = schema.get("required"), schema.get("properties")
     for name in required if isinstance(required, list) else ():

@@ -154,6 +154,9 @@ def _current(step: StepState) -> str:
     lines = [f"Current step: {step.step.id}", f"Its goal: {step.step.goal or step.step.tool}"]
     if step.step.tool:
         lines.append(f"Its tool: {step.step.tool}")
+    if step.step.each is not None:
+        shown = canonical(step.step.each).decode()
+        lines.append(f"It is done once for every element of {shown}: make one call for each")
     if step.step.check is not None:
         lines.append(f"Its observation must fit: {canonical(step.step.check).decode()}")
     return "\n".join(lines)

@@ -172,8 +172,9 @@ def _interrupt(draft: Draft, reason: StopReason) -> None:
     for pending in draft.state.pending.values():
         if pending.awaits is Awaits.TOOLS:
             _doubt(draft, draft.state.at(pending.step))
-    answer = extracted(draft.state)
-    draft.end(Halt(reason=reason, answer=answer, detail=draft.state.detail))
+    answer, stop = extracted(draft.state), draft.state.stop
+    why = stop if stop and reason is not StopReason.CANCELLED else reason
+    draft.end(Halt(reason=why, answer=answer, detail=draft.state.detail))
 
 
 def _doubt(draft: Draft, step: StepState) -> None:

@@ -19,9 +19,15 @@ from thoughtgate.engines.contract import (
 from thoughtgate.engines.observations import as_text, cut, is_error
 from thoughtgate.engines.react_state import Acting, Draft, Repair, StepState, Turn
 from thoughtgate.engines.react_table import Phase
-from thoughtgate.engines.react_think import act, ask, observe, validate, write_id
+from thoughtgate.engines.react_think import act, ask, observe, validate, write_ids
 
-_SAME_AGAIN_FAILS = frozenset({"invalid_arguments", "unknown_tool", "refused", "not_allowed"})
+_SAME_AGAIN_FAILS = frozenset({
+    "invalid_arguments",
+    "unknown_tool",
+    "refused",
+    "not_allowed",
+    "upstream_denied",
+})
 _PROBLEMS = 10
 
 
@@ -41,14 +47,19 @@ def on_outcomes(draft: Draft, step_id: str, outcomes: Sequence[Outcome]) -> None
     acting = _acting(step)
     kept = list(acting.outcomes)
     writes = dict(draft.state.writes)
+    names = write_ids(step, acting.calls)
     for at, outcome in zip(acting.open, outcomes, strict=True):
         call = acting.calls[at]
         kept[at] = outcome
         observe(draft, step, outcome, call.tool)
         if call.effect is EffectClass.WRITE and _happened(draft, call.tool, outcome):
-            writes[write_id(draft, step_id, at, call)] = outcome
+            writes |= dict.fromkeys(names[at], outcome)
     draft.change(writes=writes)
-    draft.put(step_id, acting=replace(acting, outcomes=tuple(kept)))
+    in_doubt = any(
+        call.effect is EffectClass.WRITE and made is not None and _is_unknown(made)
+        for call, made in zip(acting.calls, kept, strict=True)
+    )
+    draft.put(step_id, acting=replace(acting, outcomes=tuple(kept)), in_doubt=in_doubt)
     validate(draft, step_id)
 
 
@@ -86,33 +97,37 @@ def _passed(draft: Draft, step: StepState, status: VerdictStatus) -> None:
     acting = _acting(step)
     turns = step.turns
     if not step.given and acting.calls[0].tool:
-        turns = (*turns, _turn(acting, ()))
+        turns = (*turns, _turn(acting, (), 0))
+    # a fan-out that a model makes call by call grows, and ends when the model says so
+    by_hand = step.step.each is not None and step.released
+    before = (step.result or ()) if by_hand else ()
     step = draft.put(
         step.step.id,
-        result=acting.observations,
+        result=(*before, *acting.observations),
         turns=turns,
         failures=(),
         fresh=True,
         acting=None,
     )
     draft.move(step.step.id, Phase.REASONING)
-    done = step.step.check is not None and status is VerdictStatus.PASSED
-    if step.given or step.released or done or step.summary:
+    checked = step.step.check is not None and status is VerdictStatus.PASSED
+    if not by_hand and (step.given or step.released or checked or step.summary):
         draft.move(step.step.id, Phase.COMPLETED)
     elif not _looping(draft, step, acting):
         ask(draft, step.step.id)
 
 
 def _failed(draft: Draft, step: StepState, problems: tuple[str, ...]) -> None:
-    acting = _acting(step)
-    failed = _failures(draft, acting)
-    if reason := _write_stops(failed):
-        draft.put(step.step.id, in_doubt=reason is StopReason.IN_DOUBT)
+    failed = _failures(draft, _acting(step))
+    last = step.attempt > draft.state.limits.max_retries or draft.state.stop is not None
+    if reason := _write_stops(failed, last=last):
         draft.halt_step(step.step.id, reason, _why(failed, problems))
     elif step.attempt > draft.state.limits.max_retries:
         draft.move(step.step.id, Phase.RETRY)
         draft.halt_step(step.step.id, StopReason.MAX_RETRIES, _why(failed, problems))
-    elif not _can_reason(draft, step):
+    elif step.in_doubt:
+        _again(draft, step, failed)  # under the same key, whoever found the arguments
+    elif not _can_reason(draft, step, failed):
         _again_or_halt(draft, step, failed, problems)
     elif step.given and _transient(failed):
         _again(draft, step, failed)
@@ -125,7 +140,7 @@ def _again_or_halt(
 ) -> None:
     if any(one.outcome.code in _SAME_AGAIN_FAILS for one in failed):
         draft.halt_step(step.step.id, StopReason.VALIDATION_FAILED, _why(failed, problems))
-    elif any(one.write and _happened_outcome(one) for one in failed):
+    elif any(one.write and one.outcome.status is not OutcomeStatus.NOT_SENT for one in failed):
         draft.halt_step(step.step.id, StopReason.AWAITING_INPUT, _why(failed, problems))
     else:
         _again(draft, step, failed)
@@ -166,9 +181,9 @@ def _anew(draft: Draft, step: StepState, problems: tuple[str, ...]) -> None:
 
 
 def _looping(draft: Draft, step: StepState, acting: Acting) -> bool:
-    """Count the model's call and its result; say whether the run goes in circles."""
+    """Count the model's call and its result; say whether the step goes in circles."""
     call = acting.calls[0]
-    key = digest([call.tool, call.arguments, list(acting.observations)])
+    key = digest([step.step.id, call.tool, call.arguments, list(acting.observations)])
     count = draft.state.seen.get(key, 0) + 1
     draft.change(seen={**draft.state.seen, key: count})
     if count >= draft.state.limits.loop_limit:
@@ -195,10 +210,10 @@ def _failures(draft: Draft, acting: Acting) -> tuple[_Failed, ...]:
     return tuple(found)
 
 
-def _write_stops(failed: Sequence[_Failed]) -> StopReason | None:
+def _write_stops(failed: Sequence[_Failed], *, last: bool) -> StopReason | None:
     """Return why a failed write ends the run, None when none of the failed calls does."""
     writes = [one for one in failed if one.write]
-    if any(one.outcome.status is OutcomeStatus.UNKNOWN and not one.keyed for one in writes):
+    if any(_is_unknown(one.outcome) and (last or not one.keyed) for one in writes):
         return StopReason.IN_DOUBT
     done = {OutcomeStatus.OK, OutcomeStatus.INVALID}
     if any(one.outcome.status in done for one in writes):
@@ -206,8 +221,19 @@ def _write_stops(failed: Sequence[_Failed]) -> StopReason | None:
     return None
 
 
-def _can_reason(draft: Draft, step: StepState) -> bool:
-    return draft.state.planned_by_model or step.step.arguments is None
+def _can_reason(draft: Draft, step: StepState, failed: Sequence[_Failed]) -> bool:
+    """Say whether a model may find other arguments.
+
+    Not for a fan-out of which something was done: what stands in for it would drop the rest.
+    """
+    if not step.given:
+        return True
+    if not draft.state.planned_by_model:
+        return False
+    return step.step.each is None or (
+        all(one.outcome.status is OutcomeStatus.NOT_SENT or not one.write for one in failed)
+        and not any(_acting(step).good)
+    )
 
 
 def _transient(failed: Sequence[_Failed]) -> bool:
@@ -219,20 +245,18 @@ def _transient(failed: Sequence[_Failed]) -> bool:
     )
 
 
-def _happened_outcome(one: _Failed) -> bool:
-    if one.outcome.status is OutcomeStatus.UNKNOWN:
-        return not one.keyed
-    return one.outcome.status is not OutcomeStatus.NOT_SENT
+def _is_unknown(outcome: Outcome) -> bool:
+    return outcome.status is OutcomeStatus.UNKNOWN
 
 
 def _happened(draft: Draft, tool_name: str, outcome: Outcome) -> bool:
     """Say whether a write may have had its effect, so that it is never sent again."""
-    if outcome.status is OutcomeStatus.UNKNOWN:
+    if _is_unknown(outcome):
         return not draft.state.tools[tool_name].honours_key
     return outcome.status is not OutcomeStatus.NOT_SENT
 
 
-def _turn(acting: Acting, problems: tuple[str, ...], at: int = 0) -> Turn:
+def _turn(acting: Acting, problems: tuple[str, ...], at: int) -> Turn:
     call = acting.calls[at]
     return Turn(
         thought=acting.thought,
@@ -247,10 +271,9 @@ def _turn(acting: Acting, problems: tuple[str, ...], at: int = 0) -> Turn:
 
 def _why(failed: Sequence[_Failed], problems: tuple[str, ...]) -> str:
     """Return the cause for people: the problems, and what the first failed call said."""
-    said = " ".join(as_text(failed[0].outcome.observation).split()) if failed else ""
-    causes = (
-        [*problems[:3], cut(said, 200)] if is_error(failed[0].outcome.observation) else problems
-    )
+    first = failed[0].outcome.observation
+    said = cut(" ".join(as_text(first).split()), 200)
+    causes = [*problems[:3], said] if is_error(first) else problems
     return "; ".join(one for one in causes if one)
 
 

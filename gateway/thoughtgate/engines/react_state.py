@@ -184,9 +184,7 @@ class ReactState:
         found = {INPUTS: Sourced(values=({**defaults, **self.task.inputs},))}
         for one in self.steps:
             if one.result is not None and one.machine.phase is Phase.COMPLETED:
-                found[one.step.id] = Sourced(
-                    values=one.result, fanned=one.step.each is not None and one.given
-                )
+                found[one.step.id] = Sourced(values=one.result, fanned=one.step.each is not None)
         return found
 
 
@@ -246,8 +244,11 @@ class Draft:
         return effect
 
     def stop(self, reason: StopReason, detail: str = "") -> None:
-        """Begin to end the run: nothing new is started, what is under way is waited for."""
-        if self.state.stop is None:
+        """Begin to end the run: nothing new is started, what is under way is waited for.
+
+        The first reason stands, except that a write in doubt is what a person must hear of.
+        """
+        if self.state.stop is None or reason is StopReason.IN_DOUBT:
             self.change(stop=reason, detail=detail)
 
     def halt_step(self, step_id: str, reason: StopReason, detail: str = "") -> None:

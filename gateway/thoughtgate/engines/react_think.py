@@ -1,9 +1,11 @@
 """Reasoning and acting in one step: from a Thought to calls, or to the step's own answer.
 
-Never looks at results; that is `react_check`. A write is only made in a step that names its tool,
-because the plan was made before any tool's text was read.
+Never looks at results; that is `react_check`. What is more than a read is only made in a step that
+names its tool, because the plan was made before any tool's text was read.
 """
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from thoughtgate.core.json import JsonObject, digest
@@ -88,6 +90,10 @@ def act(draft: Draft, step_id: str, acting: Acting) -> None:
             return
         draft.change(cycles=state.cycles + 1)
     acting = _reused(draft, step_id, acting)
+    if _writes_anew(draft, step_id, acting):
+        reason = "it wrote before with other arguments; a person must say whether to write again"
+        draft.halt_step(step_id, StopReason.AWAITING_INPUT, reason)
+        return
     step = draft.put(step_id, acting=acting, fresh=False, repairs=(), empty=False)
     draft.move(step_id, Phase.ACTING)
     if not acting.open:
@@ -132,13 +138,23 @@ def observe(draft: Draft, step: StepState, outcome: Outcome, tool: str) -> None:
     draft.tell(NoteKind.OBSERVATION, step, text, data)
 
 
-def write_id(draft: Draft, step_id: str, at: int, call: Invocation) -> str:
-    """Return what makes a write the same write.
+def write_ids(step: StepState, calls: Sequence[Invocation]) -> list[tuple[str, ...]]:
+    """Return, per call, the names of the write that it is, the first its own; none for a read.
 
-    What the plan asks for is one write per step and item; what a model asks for is one per run.
+    What a model asks for is one write per run. What the plan asks for is one per step, and as many
+    as its `each` asks for; a model that asks for it again means the one that was made.
     """
-    scope = f"{step_id}[{at}]" if draft.state.at(step_id).given else ""
-    return scope + digest([call.tool, call.arguments])
+    seen: Counter[str] = Counter()
+    names: list[tuple[str, ...]] = []
+    for call in calls:
+        if call.effect is not EffectClass.WRITE:
+            names.append(())
+            continue
+        name = digest([call.tool, call.arguments])
+        seen[name] += 1
+        planned = f"{step.step.id}/{seen[name]}/{name}"
+        names.append((planned, name) if step.given else (name,))
+    return names
 
 
 def _take_plan(draft: Draft, step: StepState) -> None:
@@ -157,11 +173,15 @@ def _take_plan(draft: Draft, step: StepState) -> None:
 def _planned_arguments(draft: Draft, step: StepState) -> list[JsonObject]:
     sources = draft.state.sources()
     if step.step.each is None:
-        return [resolve(step.step.arguments, sources)]
-    items = resolve(step.step.each, sources)
-    if not isinstance(items, list):
-        raise ReferenceMissed(why="each needs a list")
-    return [resolve(step.step.arguments, sources, Item(value=item)) for item in items]
+        found = [resolve(step.step.arguments, sources)]
+    else:
+        items = resolve(step.step.each, sources)
+        if not isinstance(items, list):
+            raise ReferenceMissed(why="each needs a list")
+        found = [resolve(step.step.arguments, sources, Item(value=item)) for item in items]
+    if not all(isinstance(one, Mapping) for one in found):
+        raise ReferenceMissed(why="the arguments refer to something that is no object")
+    return found
 
 
 def _missed(draft: Draft, step: StepState, reason: str) -> None:
@@ -183,7 +203,7 @@ def _act_on(draft: Draft, step: StepState, action: Action) -> None:
     refusal = ""
     if tool is None:
         refusal = f"unknown tool {action.name[:80]}; {suggestion(action.name, tools)}"
-    elif tool.effect is EffectClass.WRITE and tool.name != step.step.tool:
+    elif tool.effect is not EffectClass.READ and tool.name != step.step.tool:
         refusal = f"{tool.name} changes something and is not the tool of this step; it was not run"
     if tool is not None and not refusal:
         acting = _acting((_invocation(tool, action.arguments),), thought, action.use_id)
@@ -251,11 +271,20 @@ def _repair(draft: Draft, step: StepState, repair: Repair) -> None:
 
 def _reused(draft: Draft, step_id: str, acting: Acting) -> Acting:
     outcomes = list(acting.outcomes)
+    names = write_ids(draft.state.at(step_id), acting.calls)
     for at in acting.open:
-        call = acting.calls[at]
-        if call.effect is EffectClass.WRITE:
-            outcomes[at] = draft.state.writes.get(write_id(draft, step_id, at, call))
+        if names[at]:
+            outcomes[at] = draft.state.writes.get(names[at][0])
     return replace(acting, outcomes=tuple(outcomes))
+
+
+def _writes_anew(draft: Draft, step_id: str, acting: Acting) -> bool:
+    """Say whether a planned step that was rolled back is about to write what it did not before."""
+    step = draft.state.at(step_id)
+    made = {name for name in draft.state.writes if name.startswith(f"{step_id}/")}
+    if not made or not step.given or not acting.open:
+        return False
+    return not made <= {name for names in write_ids(step, acting.calls) for name in names}
 
 
 def _keyed(call: Invocation, key: str) -> Invocation:

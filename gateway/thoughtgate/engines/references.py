@@ -89,6 +89,11 @@ def references(value: JsonValue) -> Iterator[Reference]:
             yield from references(inner)
 
 
+def is_stand_in(value: JsonValue) -> bool:
+    """Say whether the whole of `value` stands for another value, known only when it is resolved."""
+    return isinstance(value, Mapping) and not value.keys().isdisjoint({FROM, ITEM, LITERAL})
+
+
 def uses_item(value: JsonValue) -> bool:
     """Say whether `value` refers to the item of an `each`."""
     if isinstance(value, Mapping):

@@ -11,6 +11,7 @@ from thoughtgate.core.errors import (
     GateError,
     InvalidResult,
     Malformed,
+    UpstreamDenied,
     UpstreamReplied,
     UpstreamUnreachable,
 )
@@ -55,7 +56,7 @@ def _invalid(message: str) -> Outcome:
 
 
 def _status(error: GateError) -> OutcomeStatus:
-    if isinstance(error, (CallerError, UpstreamUnreachable)):
+    if isinstance(error, (CallerError, UpstreamUnreachable, UpstreamDenied)):
         return OutcomeStatus.NOT_SENT
     if isinstance(error, InvalidResult):
         return OutcomeStatus.INVALID

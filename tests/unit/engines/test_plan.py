@@ -55,6 +55,12 @@ def test_a_plan_is_read_from_toml_and_says_what_each_step_needs() -> None:
     assert plan_from_json(made.as_json()) == made
 
 
+def test_a_plan_is_written_as_it_was_read() -> None:
+    step = {"id": "a", "tool": "logs__find", "each": [], "arguments": {}, "check": False}
+    made = plan(step, answer="", answer_check={})
+    assert plan_from_json(made.as_json()) == made
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -116,6 +122,7 @@ def test_a_plan_nested_too_deep_is_refused_not_followed() -> None:
         ([{"id": "a", "arguments": {}}], "arguments need a tool"),
         ([{"id": "a", "tool": "logs__find"}], "no model is configured"),
         ([{"id": "a", "each": [1]}], "each needs arguments"),
+        ([{"id": "a", "tool": "logs__find", "each": "x", "arguments": {}}], "each needs a list"),
         (
             [{"id": "a", "tool": "logs__find", "arguments": {"dir": {"$item": ""}}}],
             "$item stands only in a step with each",

@@ -271,6 +271,88 @@ def test_an_unknown_write_goes_again_under_its_key_where_the_server_honours_keys
     assert play.calls[0].key == play.calls[1].key != ""
 
 
+def test_a_keyed_write_that_stays_unknown_is_in_doubt_at_the_end() -> None:
+    keyed = EngineTool(
+        name=SEND.name, description="", parameters={"type": "object"}, honours_key=True
+    )
+    play = Play(does=lambda _: bad(OutcomeStatus.UNKNOWN, "upstream_lost"))
+    last = play.run(task(plan(SEND_STEP), tools=(keyed,)), Limits(max_retries=2))
+    assert isinstance(last, Halt)
+    assert last.reason is StopReason.IN_DOUBT
+    assert len({call.key for call in play.calls}) == 1
+    assert len(play.calls) == 3
+    assert play.report["send"].in_doubt
+
+
+def test_a_write_in_doubt_is_the_reason_even_when_another_step_halted_first() -> None:
+    def does(call: Invocation) -> Outcome:
+        unknown = call.tool == "notify__send"
+        return bad(OutcomeStatus.UNKNOWN, "upstream_lost") if unknown else bad()
+
+    last = Play(does=does).run(task(plan(FIND_STEP, SEND_STEP)), Limits(max_retries=0))
+    assert isinstance(last, Halt)
+    assert last.reason is StopReason.IN_DOUBT
+
+
+def rolled_back(second: list[str]) -> tuple[Finish | Halt, list[str]]:
+    """Play a fan-out of writes whose list is `second` after an anchor sent it back."""
+    lists, verdicts = [["a", "b"], second], [VerdictStatus.PASSED, VerdictStatus.FAILED]
+
+    def judges(effect: Validate, value: JsonValue) -> Verdict:
+        if effect.what is Subject.ANCHOR and verdicts:
+            return Verdict(status=verdicts.pop(0), problems=("odd",))
+        return judged(effect, value)
+
+    def does(call: Invocation) -> Outcome:
+        if call.arguments == {"dir": "x"}:
+            return ok({"files": lists.pop(0)})
+        return ok()
+
+    send = {
+        "tool": "notify__send",
+        "each": {"$from": "s2#/structuredContent/files"},
+        "arguments": {"text": {"$item": ""}},
+    }
+    steps = [FIND_STEP, FIND_STEP, {**FIND_STEP, "arguments": {"dir": "x"}}, send, *[FIND_STEP] * 2]
+    chain = [
+        {**step, "id": f"s{n}", "depends_on": [f"s{n - 1}"] if n else []}
+        for n, step in enumerate(steps)
+    ]
+    play = Play(does=does, judges=judges)
+    last = play.run(task(plan(*chain)))
+    return last, [call.arguments["text"] for call in play.calls if call.tool == "notify__send"]
+
+
+def test_writes_are_known_again_after_a_rollback_whatever_their_order() -> None:
+    last, sent = rolled_back(["b", "a"])
+    assert isinstance(last, Finish)
+    assert sent == ["a", "b"]
+
+
+def test_other_writes_after_a_rollback_wait_for_a_person() -> None:
+    last, sent = rolled_back(["b", "c"])
+    assert isinstance(last, Halt)
+    assert last.reason is StopReason.AWAITING_INPUT
+    assert sent == ["a", "b"]
+
+
+def test_each_may_ask_for_the_same_write_twice() -> None:
+    play = Play()
+    twice = {**SEND_STEP, "each": [1, 1]}
+    assert isinstance(play.run(task(plan(twice))), Finish)
+    assert len(play.calls) == 2
+
+
+def test_whole_arguments_may_come_from_an_observation() -> None:
+    whole = {"id": "read", "tool": "logs__read", "arguments": {"$from": "find#/structuredContent"}}
+    play = Play(does=lambda _: ok({"path": "a"}))
+    assert isinstance(play.run(task(plan(FIND_STEP, whole))), Finish)
+    assert play.calls[1].arguments == {"path": "a"}
+    last = Play(does=lambda _: ok(["a"])).run(task(plan(FIND_STEP, whole)))
+    assert isinstance(last, Halt)
+    assert "no object" in last.detail
+
+
 def test_two_steps_of_a_plan_may_write_the_same_on_purpose() -> None:
     play = Play()
     play.run(task(plan(SEND_STEP, {**SEND_STEP, "id": "twice", "depends_on": ["send"]})))

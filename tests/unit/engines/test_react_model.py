@@ -7,7 +7,9 @@ import pytest
 from tests.support.play import TOOLS, Play, action, answer, bad, judged, native, ok, plan
 from thoughtgate.core.json import JsonObject, JsonValue
 from thoughtgate.core.models import Role
+from thoughtgate.core.tools import Effect as EffectClass
 from thoughtgate.engines.contract import (
+    EngineTool,
     Finish,
     Halt,
     Invocation,
@@ -348,3 +350,104 @@ def test_old_steps_are_condensed_and_the_goal_is_always_there(count: int) -> Non
     assert len([line for line in said.splitlines() if line.startswith("Found by")]) == min(count, 4)
     assert ("condensed" in said) is (count > 4)
     assert all(f"p{n}" in said for n in range(count))
+
+
+def test_steps_that_begin_with_the_same_look_are_no_loop() -> None:
+    steps = [{"id": f"s{n}", "goal": "g", "depends_on": [f"s{n - 1}"] if n else []}
+             for n in range(4)]  # fmt: skip
+    play = Play(says=[action("logs__find"), answer("seen")] * 4 + [answer("done")])
+    assert play.run(open_task(*steps), TEXT) == Finish(answer="done")
+
+
+def test_a_step_may_only_change_things_by_the_tool_that_it_names() -> None:
+    """A repeatable change is a change all the same."""
+    setter = EngineTool(
+        name="conf__set", description="", parameters={}, effect=EffectClass.IDEMPOTENT
+    )
+    task = Task(goal="g", tools=(*TOOLS, setter), plan=plan(LOOK), has_model=True)
+    play = Play(says=[action("conf__set"), answer("no"), "done"])
+    assert isinstance(play.run(task, TEXT), Finish)
+    assert play.calls == []
+
+
+def test_a_planned_write_that_failed_is_not_sent_again_by_the_model() -> None:
+    send = {"id": "send", "goal": "s", "tool": "notify__send", "arguments": {"text": "x"}}
+    again = action("notify__send", '{"text": "x"}')
+    play = Play(says=[planned(send), *[again] * 3], does=lambda _: bad())
+    assert halted(play, open_task()).reason is StopReason.LOOP_DETECTED
+    assert len(play.calls) == 1
+
+
+def test_a_reasoned_write_of_unknown_outcome_goes_again_under_its_key_without_the_model() -> None:
+    keyed = EngineTool(name="notify__send", description="", parameters={}, honours_key=True)
+    send = {"id": "send", "goal": "s", "tool": "notify__send"}
+    task = Task(goal="g", tools=(keyed,), plan=plan(send), has_model=True)
+    outcomes = [bad(OutcomeStatus.UNKNOWN, "upstream_lost"), ok()]
+    says = [action("notify__send", '{"text": "x"}'), answer("sent"), answer("done")]
+    play = Play(says=says, does=lambda _: outcomes.pop(0))
+    assert isinstance(play.run(task, TEXT), Finish)
+    assert [(call.arguments, call.key) for call in play.calls] == [
+        ({"text": "x"}, play.calls[0].key)
+    ] * 2
+    assert not play.report["send"].in_doubt
+
+
+def fan_out(tool: str, argument: str) -> str:
+    return planned(
+        {"id": "find", "goal": "f", "tool": "logs__find", "arguments": {}},
+        {
+            "id": "all",
+            "goal": "each of them",
+            "tool": tool,
+            "each": {"$from": "find#/structuredContent/files"},
+            "arguments": {argument: {"$item": ""}},
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "reason", "count"),
+    [
+        ("notify__send", "text", StopReason.AWAITING_INPUT, 5),
+        ("logs__read", "path", StopReason.MAX_RETRIES, 8),
+    ],
+)
+def test_a_fan_out_that_failed_in_part_is_not_handed_to_the_model(
+    tool: str, argument: str, reason: StopReason, count: int
+) -> None:
+    """One call of the model would stand in for five, and might write what was written."""
+
+    def does(call: Invocation) -> Outcome:
+        if call.tool == "logs__find":
+            return ok({"files": ["a", "b", "c", "d", "e"]})
+        return bad() if call.arguments[argument] == "c" else ok()
+
+    play = Play(says=[fan_out(tool, argument), "what was found"], does=does)
+    assert halted(play, open_task()).reason is reason
+    assert [call.tool for call in play.calls].count(tool) == count
+    assert len(play.report["all"].observations) == 5
+
+
+def test_a_fan_out_that_failed_as_a_whole_is_made_by_the_model_call_by_call() -> None:
+    def does(call: Invocation) -> Outcome:
+        if call.tool == "logs__find":
+            return ok({"files": ["a", "b"]})
+        if "path" not in call.arguments:
+            return bad(OutcomeStatus.NOT_SENT, "invalid_arguments")
+        return ok({"seen": call.arguments["path"]})
+
+    made = json.loads(fan_out("logs__read", "path"))
+    made["steps"][1]["arguments"] = {"$literal": {"file": 1}}
+    made["answer"] = {"$from": "all#/structuredContent/seen"}
+    says = [json.dumps(made), *(action("logs__read", f'{{"path": "{n}"}}') for n in "ab"),
+            answer("both")]  # fmt: skip
+    play = Play(says=says, does=does)
+    assert play.run(open_task(), TEXT) == Finish(answer='["a","b"]')
+    assert "once for every element" in play.prompt(1)
+
+
+def test_null_in_a_plan_is_as_good_as_nothing() -> None:
+    step: JsonObject = {"id": "find", "tool": "logs__find", "arguments": {}, "goal": None}
+    nulls = dict.fromkeys(("depends_on", "each", "check"))
+    whole = {"goal": None, "inputs": None, "steps": [{**step, **nulls}]}
+    assert isinstance(Play(says=[json.dumps(whole), "done"]).run(open_task(), TEXT), Finish)
