@@ -115,13 +115,21 @@ def _native(use: ToolUse, text: str) -> Reply:
 
 def _envelope(text: str) -> Reply | None:
     """Return what a reply says that is one JSON object, None when it is something else."""
-    at = text.find(_TAG)
+    at = _tag(text)
     if at >= 0:
         return _unwrap(object_in(text[at + len(_TAG) :]), thought=text[:at].strip())
     start = opening(text)
     if start < 0:
         return None
     return _unwrap(object_at(text, start).value, thought="")
+
+
+def _tag(text: str) -> int:
+    """Return where the tag of a tool call begins, -1 for none; inside arguments it is no tag."""
+    at = text.find(_TAG)
+    if at < 0 or opening(text) >= 0 or split(text[:at]).action is not None:
+        return -1
+    return at
 
 
 def _unwrap(value: JsonObject, thought: str) -> Reply | None:

@@ -212,6 +212,17 @@ _JSON = st.recursive(
 )
 
 
+@pytest.mark.parametrize("before", ["", "Let me look. ", "I look:\n"])
+def test_a_tagged_tool_call_is_read_wherever_it_stands_but_not_inside_arguments(
+    before: str,
+) -> None:
+    tagged = '<tool_call>{"name": "find", "arguments": {"a": 1}}</tool_call>'
+    assert called(before + tagged) == ("find", {"a": 1})
+    held = {"text": tagged}
+    assert called(f"Action: send\nAction Input: {json.dumps(held)}") == ("send", held)
+    assert called(json.dumps({"action": "send", "arguments": held})) == ("send", held)
+
+
 @given(
     st.dictionaries(st.text(), _JSON, max_size=4), st.sampled_from(["", "\nObservation: x", "}"])
 )
