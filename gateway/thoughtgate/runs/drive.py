@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from thoughtgate.engines.contract import (
+    AskModel,
+    Denied,
     Effect,
     Engine,
     Event,
@@ -22,6 +24,7 @@ from thoughtgate.engines.contract import (
     Note,
     StopReason,
     Task,
+    UseTools,
     Validate,
 )
 from thoughtgate.runs.hands import RunHands
@@ -44,6 +47,7 @@ class Drive(Generic[S]):
         self._engine = engine
         self._hands = hands
         self._deadline = deadline
+        self._todo: deque[AskModel | UseTools | Validate] = deque()
         self._queue: deque[_Asked] = deque()
         self._ready: deque[Event] = deque()
         self._state: S | None = None
@@ -96,48 +100,64 @@ class Drive(Generic[S]):
         create: "Callable[[Coroutine[Any, Any, Event]], asyncio.Task[Event]]",
     ) -> Finish | Halt | None:
         """Keep the state, tell the notes, set the effects going; return the last effect if any."""
-        self._state = state
-        await self._hands.told([one for one in effects if isinstance(one, Note)], after)
-        last = None
-        for effect in effects:
-            if isinstance(effect, (Finish, Halt)):
-                last = effect
-            elif isinstance(effect, Validate):
+        last = await self._kept(state, effects, after)
+        while self._todo:
+            effect = self._todo.popleft()
+            if isinstance(effect, Validate):
                 self._ready.append(self._hands.validate(effect))
-            elif not isinstance(effect, Note):
-                denied = self._hands.reserve(effect)
-                task = None if denied else create(self._hands.perform(effect))
-                self._queue.append(_Asked(reply=denied, task=task))
+                continue
+            denied = self._hands.reserve(effect)
+            task = None if denied else create(self._hands.perform(effect))
+            self._queue.append(_Asked(reply=denied, task=task))
         return last
 
+    async def _kept(
+        self, state: S, effects: Sequence[Effect], after: Event | None
+    ) -> Finish | Halt | None:
+        """Keep the state and what it asks for, tell the notes; return the last effect if any."""
+        self._state = state
+        for effect in effects:
+            if isinstance(effect, (Finish, Halt)):
+                self._last = effect
+            elif not isinstance(effect, Note):
+                self._todo.append(effect)
+        await self._hands.told([one for one in effects if isinstance(one, Note)], after)
+        return self._last
+
     async def _stopped(self, reason: StopReason) -> Finish | Halt:
-        """End the run now: what is done counts, what is under way is cancelled."""
-        if self._state is None:
-            return Halt(reason=reason)
+        """End the run now: what is done counts, what is under way is cancelled.
+
+        What was not begun is denied, so that the engine knows that it never happened.
+        """
+        if self._state is None or self._last is not None:
+            return self._last or Halt(reason=reason)
         tasks = [asked.task for asked in self._queue if asked.task is not None]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        while self._ready or self._queue:
-            event = self._ready.popleft() if self._ready else _done(self._queue.popleft())
-            if event is not None and (last := await self._settled(event)) is not None:
+        while self._todo or self._ready or self._queue:
+            event = self._remaining(reason)
+            if event is not None and (last := await self._settled(self._state, event)) is not None:
                 return last
-        last = await self._settled(Interrupted(reason=reason))
+        last = await self._settled(self._state, Interrupted(reason=reason))
         return last or Halt(reason=reason)
 
-    async def _settled(self, event: Event) -> Finish | Halt | None:
-        """Take one event at the end of a run: verdicts are still given, nothing else is begun."""
-        if self._state is None:
-            return None
-        self._state, effects = self._engine.step(self._state, event)
-        await self._hands.told([one for one in effects if isinstance(one, Note)], event)
-        for effect in effects:
-            if isinstance(effect, (Finish, Halt)):
-                return effect
+    def _remaining(self, reason: StopReason) -> Event | None:
+        """Return the next reply at the end of a run, None for an effect that was cancelled."""
+        if self._todo:
+            effect = self._todo.popleft()
             if isinstance(effect, Validate):
-                self._ready.append(self._hands.validate(effect))
-        return None
+                return self._hands.validate(effect)
+            return Denied(effect=effect.id, reason=reason)
+        if self._ready:
+            return self._ready.popleft()
+        return _done(self._queue.popleft())
+
+    async def _settled(self, state: S, event: Event) -> Finish | Halt | None:
+        """Take one event at the end of a run: verdicts are still given, nothing else is begun."""
+        state, effects = self._engine.step(state, event)
+        return await self._kept(state, effects, event)
 
 
 def _done(asked: _Asked) -> Event | None:

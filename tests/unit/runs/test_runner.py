@@ -1,6 +1,7 @@
 """Runs over the whole path: order, budget, retries, cancellation, and every error in its place."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -212,6 +213,58 @@ async def test_a_deadline_keeps_what_is_done_and_cancels_what_is_under_way() -> 
     assert find.state == "completed"
     assert (send.state, send.in_doubt) == ("halted", True)
     assert stuck.cancelled
+
+
+async def test_a_write_that_the_deadline_kept_from_being_sent_is_not_in_doubt() -> None:
+    """When time is up, a read that waited for its turn is taken, and the write after it is due."""
+    bench = RunBench()
+    bench.sender.answers["find"] = stuck = Gatekeeper(lambda _: result({}))
+    read = replace(
+        PLAN.steps[1], id="read", tool="logs__classify", each=None, arguments={"path": "a.log"}
+    )
+    write = replace(SEND.steps[0], depends_on=("read",))
+    rest = [replace(write, id=f"more{n}", depends_on=("send",)) for n in range(2)]
+    deadline = asyncio.get_running_loop().time() + 0.1
+    plan = Plan(steps=(*FIND.steps, read, write, *rest))
+    report = await within(bench.run(plan=plan, deadline=deadline))
+    assert report.stop_reason is StopReason.DEADLINE
+    assert stuck.cancelled
+    assert [step.state for step in report.steps] == [
+        "halted",
+        "completed",
+        "halted",
+        "idle",
+        "idle",
+    ]
+    assert not report.steps[2].in_doubt
+    assert bench.messages == []
+
+
+@pytest.mark.parametrize(("kind", "sent"), [(NoteKind.ACTION, 0), (NoteKind.STATE, 1)])
+async def test_a_run_that_is_cancelled_while_it_tells_ends_as_cancelled(
+    kind: NoteKind, sent: int
+) -> None:
+    bench = RunBench()
+    told, reports = asyncio.Event(), []
+
+    async def listen(event: StepEvent) -> None:
+        reports.append(event.report)
+        last = kind is NoteKind.ACTION or event.note.data.get("to") == "completed"
+        whole = kind is NoteKind.ACTION or not event.note.step
+        if event.note.kind is kind and last and whole and not told.is_set():
+            told.set()
+            await asyncio.Event().wait()
+
+    order = RunOrder(goal="g", domain="default", plan=SEND)
+    task = asyncio.create_task(bench.runner.run(order, listen))
+    await within(told.wait())
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await within(task)
+    assert len(bench.messages) == sent
+    report = reports[-1]
+    assert report is not None
+    assert not report.steps[0].in_doubt
 
 
 async def test_cancelling_a_run_reaches_its_calls_and_is_told() -> None:
