@@ -33,7 +33,7 @@ class Running:
 
     def settle(self) -> None:
         """Take back the cancellation once it was caught, so that the task can go on."""
-        if self.given_up and self._task is not None:
+        if self._task is not None:
             self._task.uncancel()
 
 

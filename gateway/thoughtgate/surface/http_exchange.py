@@ -11,13 +11,21 @@ from typing import Any
 
 from thoughtgate.surface.changes import Bell, Wake
 from thoughtgate.surface.clients import Running
-from thoughtgate.surface.errors import Answer, answered
+from thoughtgate.surface.errors import Answer, Failed, answered, refusal
 from thoughtgate.surface.http_io import JSON, HttpRequest, Receive, Refusal, Send, respond
+from thoughtgate.wire import codes
 from thoughtgate.wire.messages import MessageId
 from thoughtgate.wire.sse import KEEPALIVE, encode_event
 
 SLOW = 0.03
 """Seconds after which a call counts as slow: a watcher for each call would cost too much."""
+
+_STOPPING = Failed(
+    codes.INTERNAL_ERROR,
+    "the gateway is stopping; ask again later, but what was asked may have been carried out",
+    {"error": "stopping"},
+)
+"""What a client hears that did not give its request up: only a server that stops does it then."""
 
 _STREAM = [
     (b"content-type", b"text/event-stream"),
@@ -87,14 +95,13 @@ class Exchange:
         try:
             answer = await answered(id_, work)
         except asyncio.CancelledError:
-            if not self.running.given_up:
-                raise
             self.running.settle()
-            return None
+            return None if self.running.given_up else refusal(id_, _STOPPING)
         finally:
             timer.cancel()
             if self._companion is not None:
                 self._companion.cancel()
+                self._companion = None  # it knows us: a cycle
         return answer
 
     def _accompany(self, company: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -6,7 +6,6 @@ Never trusts a forwarded header: only `Host` and `Origin` are looked at.
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from urllib.parse import urlsplit
 
 from thoughtgate.surface.http_io import Headers, Refusal
 
@@ -41,15 +40,12 @@ class HostRules:
     def _welcomes(self, origin: str) -> bool:
         if origin in self.origins:
             return True
-        try:
-            parts = urlsplit(origin)
-        except ValueError:  # an address in brackets that is none
-            return False
-        return parts.scheme in {"http", "https"} and parts.hostname in self.hosts
+        scheme, _, host = origin.partition("://")
+        return scheme in {"http", "https"} and _name(host.encode("latin-1")) in self.hosts
 
 
 @lru_cache(maxsize=256)
 def _name(host: bytes) -> str:
-    """Return the name in a Host header, in lower case, without the port; empty when it is none."""
+    """Return the name in `host[:port]`, in lower case and without the port; empty when none."""
     match = _HOST.fullmatch(host.decode("latin-1").strip().lower())
     return (match[1] or match[2]) if match else ""

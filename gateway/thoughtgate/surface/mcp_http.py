@@ -100,6 +100,9 @@ class McpFront:
         """Return the headers, once Host and Origin are checked, whatever the path."""
         headers = dict(pairs)
         self._settings.hosts.check(headers)
+        if b"upgrade" in headers.get(b"connection", b"").lower():
+            # the parser stops at such a head: the body would be lost
+            raise Refusal(400, message="no other protocol is spoken here; do not ask to upgrade")
         twice = repeated(pairs) if len(headers) != len(pairs) else None
         if twice is not None:
             message = f"the {twice} header came twice"
