@@ -53,6 +53,18 @@ def nullable(schema: Schema) -> Schema:
     return {**schema, "type": [schema["type"], "null"]}
 
 
+def whole(schema: Schema, value: Any) -> Any:
+    """Return a valid value with its integers as such: JSON Schema takes 3.0 for one, too."""
+    if isinstance(value, float):
+        return int(value) if "integer" in schema.get("type", ()) else value
+    if isinstance(value, list):
+        return [whole(schema.get("items", {}), item) for item in value]
+    if isinstance(value, dict):
+        members = schema.get("properties", {})
+        return {name: whole(members.get(name, {}), item) for name, item in value.items()}
+    return value
+
+
 def problems(validator: Draft202012Validator, value: object) -> list[str]:
     """Return what is wrong with `value`, at most `MAX_PROBLEMS` sentences, values left out."""
     found: list[str] = []

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from mcp import MCPError
 from mcp.server import CacheHint, Server, ServerRequestContext
 
-from thoughtgate_servers.schemas import Schema, problems
+from thoughtgate_servers.schemas import Schema, problems, whole
 
 LIST_TTL_MS = 60_000
 """How long a client may keep the tool list: it never changes while the process lives."""
@@ -116,7 +116,7 @@ def build_server(
         if wrong := problems(checks[tool.name], arguments):
             return _failed(f"invalid arguments for {tool.name}:\n- " + "\n- ".join(wrong))
         request = Request(
-            arguments=arguments,
+            arguments=whole(tool.input_schema, arguments),
             meta=dict(context.meta or {}),
             progress=_rising(context.session.report_progress),
         )

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from thoughtgate_servers.table import ToolFailed
 
 DAY = 86_400.0
+_FIRST = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
 def bound(text: str | None, name: str) -> float | None:
@@ -33,9 +35,14 @@ def days_ago(days: float) -> float:
     return time.time() - days * DAY
 
 
+def moment(seconds: float) -> datetime:
+    """Return epoch seconds as a time in UTC; beyond the years 1 to 9999 the nearest there is."""
+    return datetime.fromtimestamp(min(max(seconds, _FIRST), _LAST), UTC)
+
+
 def shown(seconds: float) -> str:
     """Return epoch seconds as an ISO 8601 time in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return moment(seconds).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def size(count: int) -> str:

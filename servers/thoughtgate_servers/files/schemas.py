@@ -7,6 +7,7 @@ from thoughtgate_servers.schemas import array, flag, integer, nullable, record, 
 
 MAX_WRITE = 2_000_000
 MAX_READ = 1_000_000
+MAX_OFFSET = 2**53
 
 _PATH = text("A path under the allowed directories.", minLength=1, maxLength=4096)
 _ENCODING = text(enum=["utf-8", "base64"], default="utf-8")
@@ -14,7 +15,7 @@ _ENCODING = text(enum=["utf-8", "base64"], default="utf-8")
 READ_INPUT = record(
     {"path": _PATH},
     {
-        "offset": integer("First byte.", minimum=0, default=0),
+        "offset": integer("First byte.", minimum=0, maximum=MAX_OFFSET, default=0),
         "max_bytes": integer(minimum=1, maximum=MAX_READ, default=100_000),
         "encoding": _ENCODING,
     },

@@ -5,13 +5,14 @@ Never holds entries: only tallies, at most `MAX_GROUPS`, and a few samples per t
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
 from thoughtgate_servers.logs.entries import Assembler, Entry
 from thoughtgate_servers.logs.reading import Lines
 from thoughtgate_servers.logs.records import MAX_TYPE, SEVERITIES, clean, instant
+from thoughtgate_servers.times import moment
 
 MAX_GROUPS = 20_000
 OTHER = "(other)"
@@ -102,7 +103,7 @@ class Classification:
         """Add a file, yielding the lines read so far every `SLICE` lines."""
         report = FileReport(path=str(path))
         self.files.append(report)
-        assembler = Assembler(datetime.fromtimestamp(written, UTC))
+        assembler = Assembler(moment(written))
         entries = assembler.entries(lines)
         more = True
         while more:

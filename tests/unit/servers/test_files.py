@@ -65,6 +65,12 @@ async def test_nothing_is_written_outside(root: Path, tools: tuple[Tool, ...], p
     assert sorted(os.listdir(root.parent)) == ["root", "secret"]
 
 
+async def test_an_offset_that_no_file_has_is_refused_not_a_crash(tools: tuple[Tool, ...]) -> None:
+    result = await ask(tools, "read_file", path="中文.txt", offset=10**30)
+    assert result.is_error
+    assert "/offset: must be at most" in text(result)
+
+
 async def test_listing_tells_kinds_and_follows_no_link(tools: tuple[Tool, ...]) -> None:
     listed = data(await ask(tools, "list_directory"))
     assert [(e["name"], e["kind"]) for e in listed["entries"]] == [

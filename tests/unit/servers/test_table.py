@@ -93,6 +93,17 @@ async def test_good_arguments_reach_the_tool() -> None:
     assert data(await ask([_tool()], "echo", name="ab")) == {"name": "ab"}
 
 
+async def test_an_integer_written_with_a_point_is_an_integer_to_the_tool() -> None:
+    seen: list[object] = []
+
+    async def shows(request: Request) -> Reply:
+        seen.extend([request.arguments["size"], *request.arguments["many"]])
+        return Reply(text="", structured={"name": "x"})
+
+    await ask([_tool(run=shows)], "echo", name="ab", size=2.0, many=[3.0])
+    assert list(map(repr, seen)) == ["2", "3"]
+
+
 async def test_an_unknown_tool_is_a_protocol_error() -> None:
     with pytest.raises(MCPError) as caught:
         await ask([_tool()], "ehco")
