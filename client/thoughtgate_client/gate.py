@@ -5,6 +5,7 @@ Never retries: whether a call may be repeated is the caller's decision.
 
 import asyncio
 import inspect
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -14,7 +15,7 @@ from mcp import Client
 from mcp.shared.dispatcher import ProgressFnT
 
 from thoughtgate_client.connection import connection, translated
-from thoughtgate_client.errors import Garbled, TimedOut, ToolFailed
+from thoughtgate_client.errors import ConnectionLost, Garbled, TimedOut, ToolFailed
 from thoughtgate_client.values import JsonObject, Progress, RunResult, Step, Tool, ToolResult, step
 
 OnProgress = Callable[[Progress], Awaitable[None] | None]
@@ -30,6 +31,7 @@ class Gate:
     def __init__(self, client: Client, max_seconds: float) -> None:
         self._client = client
         self._max_seconds = max_seconds
+        self._closed = False
 
     @property
     def protocol_version(self) -> str:
@@ -50,9 +52,8 @@ class Gate:
         found: list[Tool] = []
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
-            with translated():
-                async with _bounded(self._max_seconds, "the list of tools"):
-                    page = await self._client.list_tools(cursor=cursor)
+            async with self._in_use(self._max_seconds, "the list of tools"):
+                page = await self._client.list_tools(cursor=cursor)
             found += map(_tool, page.tools)
             if not page.next_cursor or page.next_cursor == cursor:
                 return tuple(found)
@@ -73,6 +74,7 @@ class Gate:
         Raises:
             ToolFailed: The tool says that it failed.
             GateError: There is no usable result.
+            TypeError, ValueError: The arguments are not JSON; nothing was sent.
         """
         result = await self.try_call(
             name,
@@ -98,19 +100,19 @@ class Gate:
 
         Raises:
             GateError: There is no usable result.
+            TypeError, ValueError: The arguments are not JSON; nothing was sent.
         """
         meta = None
         if idempotency_key is not None:
             # an open map: the SDK's type names only its own key
             meta = cast("types.RequestParamsMeta", {IDEMPOTENCY_KEY: idempotency_key})
-        with translated():
-            async with _bounded(max_seconds or self._max_seconds, name):
-                answer = await self._client.call_tool(
-                    name,
-                    dict(arguments or {}),
-                    progress_callback=_progress(on_progress),
-                    meta=meta,
-                )
+        given = dict(arguments or {})
+        # what is no JSON is an error here; the SDK would send null for a NaN
+        json.dumps(given, allow_nan=False)
+        async with self._in_use(self._max_seconds if max_seconds is None else max_seconds, name):
+            answer = await self._client.call_tool(
+                name, given, progress_callback=_progress(on_progress), meta=meta
+            )
         return _result(answer)
 
     async def reason(
@@ -139,6 +141,23 @@ class Gate:
         )
         return _run(result)
 
+    def close(self) -> None:
+        """Take no more calls; leaving `connect` does this and then disconnects."""
+        self._closed = True
+
+    @asynccontextmanager
+    async def _in_use(self, seconds: float, what: str) -> AsyncIterator[None]:
+        if self._closed:
+            raise ConnectionLost(message="this connection was closed: connect again")
+        try:
+            with translated():
+                async with asyncio.timeout(seconds):
+                    yield
+        except TimeoutError:
+            raise TimedOut(
+                message=f"{what} took longer than {seconds:g} s; what it did until then may stand"
+            ) from None
+
 
 @asynccontextmanager
 async def connect(
@@ -160,18 +179,11 @@ async def connect(
     async with connection(
         url, headers=headers or {}, start_seconds=start_seconds, mode=mode
     ) as client:
-        yield Gate(client, max_seconds)
-
-
-@asynccontextmanager
-async def _bounded(seconds: float, what: str) -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError:
-        raise TimedOut(
-            message=f"{what} took longer than {seconds:g} s; what it did until then may stand"
-        ) from None
+        gate = Gate(client, max_seconds)
+        try:
+            yield gate
+        finally:
+            gate.close()
 
 
 def _progress(

@@ -56,12 +56,16 @@ class StepKind(StrEnum):
     ACTION = "action"
     OBSERVATION = "observation"
     PROGRESS = "progress"
+    PLAN = "plan"
+    VALIDATION = "validation"
     OTHER = "other"
 
 
 _KIND = re.compile(
-    r"\s*(thought|action|observation|progress)\b[ ]*([^:：\n]{0,80})[:：]\s*", re.IGNORECASE
+    r"\s*(thought|action|observation|progress|plan|validation)\b[ ]*([^:：\n]{0,80})[:：]\s*",
+    re.IGNORECASE,
 )
+_LABEL_NOTES = re.compile(r"( ?\bfailed)?( ?\(attempt \d+\))?$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,7 @@ def step(progress: Progress) -> Step:
     found = _KIND.match(progress.message)
     kind = StepKind(found[1].lower()) if found else StepKind.OTHER
     body = progress.message[found.end() :] if found else progress.message
-    label = found[2].strip() if found else ""
+    label = _LABEL_NOTES.sub("", found[2].strip()) if found else ""
     return Step(kind=kind, label=label, text=progress.message, body=body, progress=progress)
 
 

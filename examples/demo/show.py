@@ -42,7 +42,7 @@ class Screen:
             if self.live:
                 print(f"\r\x1b[K   … {_one_line(step.body)}", end="", flush=True)
             return
-        if step.kind is StepKind.OTHER:
+        if step.kind in {StepKind.PLAN, StepKind.VALIDATION, StepKind.OTHER}:
             self.settle()
             self._fresh(_one_line(step.text))
             return

@@ -266,6 +266,22 @@ async def test_a_server_that_goes_away_loses_the_connection_only(bench: Bench, m
     await within(context.__aexit__(None, None, None))
 
 
+async def test_a_closed_connection_says_so(bench: Bench) -> None:
+    async with table_over_http(bench.table()) as url:
+        async with connect(url) as gate:
+            pass
+        with pytest.raises(ConnectionLost, match="connect again"):
+            await within(gate.tools())
+        with pytest.raises(ConnectionLost, match="connect again"):
+            await within(gate.call("echo"))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
+async def test_what_is_no_json_is_never_sent(gate: Gate, value: object) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        await within(gate.call("echo", {"x": value}))
+
+
 async def test_headers_are_sent(bench: Bench) -> None:
     """A gateway may want a token: the server here refuses a host that it does not know."""
     async with table_over_http(bench.table()) as url:
