@@ -8,6 +8,7 @@ Never uses the network beyond loopback, and ends every process that it started.
 import argparse
 import asyncio
 import json
+import logging
 import signal
 import sys
 import tempfile
@@ -243,6 +244,8 @@ def main() -> int:
     if root.exists() and any(root.iterdir()):
         parser.error(f"--keep {root}: the folder is not empty")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # interrupted in the middle of a message, the SDK would log a traceback of no use to anybody
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)
     screen = Screen(color=wants_color(given.no_color), live=sys.stdout.isatty())
     try:
         good = asyncio.run(demo(Places(root=root.resolve()), given.seed, screen))

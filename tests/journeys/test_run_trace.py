@@ -83,7 +83,6 @@ def receiver() -> Iterator[WebhookReceiver]:
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory, receiver: WebhookReceiver) -> Iterator[Servers]:
     with servers(tmp_path_factory.mktemp("traced"), receiver.url) as running:
-        running.place.renew(31, SMALL)
         yield running
 
 
@@ -141,6 +140,7 @@ def shape(trace: Trace, top: SeenSpan) -> Counter[str]:
 async def test_a_run_is_one_trace_and_a_gateway_that_stops_leaves_none_of_it_behind(
     where: Job, collector: OtlpReceiver
 ) -> None:
+    where.place.renew(31, SMALL)
     async with connect(where.url) as gate:
         run = await gate.reason(TASK, plan=PLAN, max_seconds=RUN)
     assert run.stop_reason == "final_answer"
