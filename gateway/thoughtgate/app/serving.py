@@ -4,6 +4,7 @@ Never listens beyond loopback; the configuration has been held to that.
 """
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -51,6 +52,7 @@ async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> No
     with _bound(loaded) as listening:
         async with opened(loaded, environ) as app:
             await _first_listings(app, say)
+            _keep_for_good()
             front = McpFront(app.gateway, _sessions(app), _face(app))
             host, port = listening.getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
@@ -67,6 +69,7 @@ async def serve_pipe(loaded: Loaded, environ: Mapping[str, str], domain: str, sa
     async with claimed_stdio() as pipe, opened(loaded, environ) as app:
         app.gateway.view(domain)
         await _first_listings(app, say)
+        _keep_for_good()
         serving = asyncio.ensure_future(
             serve_stdio(app.gateway, _sessions(app), domain, pipe, _face(app), PIPE_GRACE)
         )
@@ -130,6 +133,12 @@ async def _first_listings(app: App, say: Say) -> None:
     app.keeper.begin_discovery(known, say)
     waiting = app.keeper.begin_discovery(sorted(new), say)
     await asyncio.wait([waiting], timeout=app.loaded.settings.gateway.list_wait)
+
+
+def _keep_for_good() -> None:
+    """Tell the collector that what was made so far stays: it took a tenth of each call's time."""
+    gc.collect()
+    gc.freeze()
 
 
 def _sessions(app: App) -> Sessions:

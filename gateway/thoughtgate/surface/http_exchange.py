@@ -17,8 +17,11 @@ from thoughtgate.wire import codes
 from thoughtgate.wire.messages import MessageId
 from thoughtgate.wire.sse import KEEPALIVE, encode_event
 
-SLOW = 0.03
-"""Seconds after which a call counts as slow: a watcher for each call would cost too much."""
+SLOW = 0.1
+"""Seconds after which a call counts as slow: a watcher for each call would cost too much.
+
+A client that leaves earlier is noticed then.
+"""
 
 _STOPPING = Failed(
     codes.INTERNAL_ERROR,

@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         exchange = _Exchange(self._loop, self)
         self._exchange = exchange
         self._transport.write(data)
-        return await exchange.head
+        return await exchange.begun()
 
     def abort(self) -> None:
         """Drop the connection; nothing more is sent or read."""
@@ -141,10 +141,10 @@ class _Exchange:
     """One request's reply: what httptools calls back, and the body's reader."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, connection: Connection) -> None:
-        self.head: asyncio.Future[HttpReply] = loop.create_future()
         self.complete = False
         self.keep = False
         self._loop = loop
+        self._head: asyncio.Future[None] = loop.create_future()
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._connection: Connection | None = connection
         self._headers: dict[str, str] = {}
@@ -158,10 +158,15 @@ class _Exchange:
         self._released = False
         self._reader: asyncio.Future[None] | None = None
 
+    async def begun(self) -> HttpReply:
+        """Return the head of the reply when it has come."""
+        await self._head
+        return HttpReply(status=self._status, headers=self._headers, body=self)
+
     @property
     def started(self) -> bool:
         """Tell whether the head of the reply has come."""
-        return self.head.done()
+        return self._head.done()
 
     @property
     def ends_at_close(self) -> bool:
@@ -204,8 +209,8 @@ class _Exchange:
         if self._status < 200:
             self._interim = True
             self._headers = {}
-        elif not self.head.done():
-            self.head.set_result(HttpReply(status=self._status, headers=self._headers, body=self))
+        elif not self._head.done():
+            self._head.set_result(None)  # not the reply, which would close a cycle
 
     def on_body(self, data: bytes) -> None:
         """Keep a part of the body for its reader."""
@@ -276,9 +281,9 @@ class _Exchange:
         if self.complete or self._error is not None:
             return
         self._error = error
-        if not self.head.done():
-            self.head.set_exception(error)
-            self.head.exception()  # a caller that has gone does not fetch it
+        if not self._head.done():
+            self._head.set_exception(error)
+            self._head.exception()  # a caller that has gone does not fetch it
         self._wake()
 
     def detach(self) -> None:
