@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thoughtgate.core.errors import SchemaRejected
@@ -107,7 +107,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 @given(schema=schemas, value=values)
 def test_there_are_problems_exactly_when_a_value_is_not_valid(
     schema: JsonValue, value: JsonValue
@@ -123,7 +123,7 @@ def test_there_are_problems_exactly_when_a_value_is_not_valid(
     assert all(len(problem.got_preview) <= 80 for problem in problems)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 @given(schema=schemas, value=values)
 def test_the_reporter_alone_comes_to_the_same_verdict(schema: JsonValue, value: JsonValue) -> None:
     try:
@@ -136,7 +136,7 @@ def test_the_reporter_alone_comes_to_the_same_verdict(schema: JsonValue, value: 
     assert (errors == []) is Check(schema).is_valid(value)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 @given(schema=schemas, value=values)
 def test_dropping_nulls_never_changes_a_valid_value_nor_anything_but_nulls(
     schema: JsonValue, value: JsonValue
