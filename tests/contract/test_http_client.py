@@ -163,7 +163,18 @@ async def test_a_refused_connection_is_unreachable(client: HttpClient) -> None:
     assert "127.0.0.1" in caught.value.message
 
 
-@pytest.mark.parametrize("url", ["ftp://x/", "http://", "http://u:p@x/", "http://x:99999/", "/mcp"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://x/",
+        "http://",
+        "http://u:p@x/",
+        "http://x:99999/",
+        "/mcp",
+        "http://ä.x/",
+        "http://a\x7fb/",
+    ],
+)
 async def test_a_url_that_cannot_be_asked_is_unreachable(client: HttpClient, url: str) -> None:
     with pytest.raises(UpstreamUnreachable) as caught:
         await fetch(client, post(url))

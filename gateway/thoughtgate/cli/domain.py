@@ -3,7 +3,6 @@
 Never changes a domain that comes from the configuration file.
 """
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from thoughtgate.app.entries import all_domains
 from thoughtgate.app.offline import offline_catalog, offline_view
 from thoughtgate.cli.output import json_flag, note, one_line, show, table
 from thoughtgate.cli.settings import loaded_or_fail, opened_registry, refuse_configured
+from thoughtgate.cli.words import json_or_text
 from thoughtgate.core.domains import Domain, ToolDress
 from thoughtgate.core.errors import ConfigError
 
@@ -153,7 +153,7 @@ def _changed(entry: Domain, given: dict[str, Any]) -> Domain:
     for key, said in _pairs(given["fixed"], "--fix"):
         tool, _, argument = key.rpartition(":")
         old = dress.get(tool, ToolDress())
-        dress[tool] = replace(old, fixed={**old.fixed, argument: _json(said)})
+        dress[tool] = replace(old, fixed={**old.fixed, argument: json_or_text(said)})
     return replace(entry, dress=dress, source="registry", **new)
 
 
@@ -163,13 +163,6 @@ def _pairs(texts: tuple[str, ...], option: str) -> list[tuple[str, str]]:
         if not equals or "/" not in key or (option == "--fix" and ":" not in key):
             raise ConfigError(message=f"{option}: takes SERVER/TOOL… = …, got {key[:80]}")
     return [(key, said) for key, _, said in pairs]
-
-
-def _json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 @domain.command()

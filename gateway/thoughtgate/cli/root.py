@@ -25,7 +25,7 @@ from thoughtgate.cli.schema import schema
 from thoughtgate.cli.serve import serve
 from thoughtgate.cli.server import server
 from thoughtgate.cli.tool import tool
-from thoughtgate.core.errors import GateError
+from thoughtgate.core.errors import ConfigError, GateError
 
 _COMPLETIONS: dict[str, type[ShellComplete]] = {
     "bash": BashComplete,
@@ -43,6 +43,7 @@ class _Door(click.Group):
     def _ended(self, args: Sequence[str] | None, extra: dict[str, Any]) -> int:
         code: int = Exit.OK
         try:
+            _check_text(sys.argv[1:] if args is None else args)
             code = super().main(args, **extra) or Exit.OK
         except click.exceptions.Exit as ended:
             code = ended.exit_code
@@ -56,6 +57,15 @@ class _Door(click.Group):
             note(f"error: {error.message}")
             code = code_of(error)
         return code
+
+
+def _check_text(args: Sequence[str]) -> None:
+    """Refuse what the system gave us as bytes that are no text: nothing could be done with it."""
+    for number, word in enumerate(args, start=1):
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(message=f"argument {number} is not UTF-8: {word[:80]}") from None
 
 
 @click.group(

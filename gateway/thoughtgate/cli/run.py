@@ -4,7 +4,6 @@ Never shows anything on stdout but the report; the Thoughts, Actions and Observa
 """
 
 import asyncio
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -19,14 +18,16 @@ from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import clean, json_flag, note, show
 from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.cli.signals import interruptible
+from thoughtgate.cli.words import json_or_text
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.domains import DEFAULT_DOMAIN
-from thoughtgate.core.errors import ConfigError
+from thoughtgate.core.errors import ConfigError, Malformed
 from thoughtgate.core.json import JsonObject
 from thoughtgate.engines.contract import Limits
 from thoughtgate.engines.plan import Plan, plan_from_json, plan_from_toml
 from thoughtgate.runs.orders import RunOrder, RunReport, StepEvent
 from thoughtgate.runs.reason_tool import progress_message
+from thoughtgate.wire.strict import parse
 
 
 @click.group()
@@ -108,9 +109,9 @@ def _plan(file: Path) -> Plan:
     if file.suffix != ".json":
         return plan_from_toml(text)
     try:
-        return plan_from_json(json.loads(text))
-    except ValueError as error:
-        raise ConfigError(message=f"{file}: not valid JSON: {error}") from None
+        return plan_from_json(parse(text.encode()))
+    except Malformed as error:
+        raise ConfigError(message=f"{file}: {error.message}") from None
 
 
 def _inputs(texts: tuple[str, ...]) -> JsonObject:
@@ -119,8 +120,5 @@ def _inputs(texts: tuple[str, ...]) -> JsonObject:
         name, equals, said = text.partition("=")
         if not equals:
             raise ConfigError(message=f"--input takes NAME=JSON, got {text[:80]}")
-        try:
-            inputs[name] = json.loads(said)
-        except ValueError:
-            inputs[name] = said
+        inputs[name] = json_or_text(said)
     return inputs

@@ -19,6 +19,7 @@ from thoughtgate.cli.settings import (
     opened_registry,
     refuse_configured,
 )
+from thoughtgate.cli.words import Seconds
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import (
     BUILT_IN,
@@ -58,8 +59,8 @@ def server() -> None:
 @click.option("--era", type=click.Choice([e.value for e in Era]), help="Protocol era to speak.")
 @click.option("--results", type=click.Choice([r.value for r in ResultPolicy]), default="warn")
 @click.option("--nulls", type=click.Choice([n.value for n in NullPolicy]), default="drop")
-@click.option("--call-timeout", type=click.FloatRange(0.1, 86400), default=120.0)
-@click.option("--start-timeout", type=click.FloatRange(0.1, 86400), default=30.0)
+@click.option("--call-timeout", type=Seconds(), default=120.0)
+@click.option("--start-timeout", type=Seconds(), default=30.0)
 @click.option("--replace", is_flag=True, help="Change a server that is registered already.")
 @click.pass_context
 def add(context: click.Context, /, name: str, replace: bool, **given: object) -> None:

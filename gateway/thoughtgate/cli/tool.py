@@ -17,6 +17,7 @@ from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import clean, json_flag, note, show, table
 from thoughtgate.cli.settings import loaded_or_fail, opened_registry
 from thoughtgate.cli.signals import interruptible
+from thoughtgate.cli.words import Seconds, json_or_text
 from thoughtgate.core.calls import Result, ToolName
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 from thoughtgate.core.errors import ConfigError, Malformed
@@ -155,7 +156,7 @@ def _ranked(view: View, query: str, limit: int) -> list[tuple[Entry, float]]:
 @click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]…")
 @click.option("--args", "given", help="Arguments as a JSON object, or @FILE.")
 @_DOMAIN
-@click.option("--timeout", type=click.FloatRange(0.1, 86400), default=120.0, show_default=True)
+@click.option("--timeout", type=Seconds(), default=120.0, show_default=True)
 @json_flag
 @click.pass_context
 def call(
@@ -202,10 +203,7 @@ def _arguments(given: str | None, pairs: tuple[str, ...]) -> JsonObject:
         key, equals, said = pair.partition("=")
         if not equals:
             raise ConfigError(message=f"arguments are KEY=VALUE, got {pair[:80]}")
-        try:
-            arguments[key] = parse(said.encode())
-        except Malformed:
-            arguments[key] = said
+        arguments[key] = json_or_text(said)
     return arguments
 
 
@@ -234,8 +232,8 @@ def _strict(data: bytes, where: str) -> Any:
 @click.pass_obj
 def set_(chosen: Path | None, name: str, effect: str) -> None:
     """Say what a tool does to the world; unknown is a write."""
-    server, slash, own = name.partition("/")
-    if not slash or not own:
+    server, _, own = name.partition("/")
+    if not server or not own:
         raise ConfigError(message="name the tool as SERVER/TOOL, by the server's own tool name")
     with opened_registry(loaded_or_fail(chosen)) as store:
         store.set_effect(server, own, None if effect == "none" else Effect(effect))

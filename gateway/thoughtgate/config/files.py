@@ -14,6 +14,7 @@ import platformdirs
 
 from thoughtgate.config.settings import ServerSettings, Settings
 from thoughtgate.core.errors import ConfigError
+from thoughtgate.core.json import JsonObject, canonical
 from thoughtgate.core.servers import BUILT_IN
 
 CONFIG_VARIABLE = "THOUGHTGATE_CONFIG"
@@ -65,7 +66,7 @@ def parse(text: str, where: str, environ: Mapping[str, str]) -> Settings:
 def _written(text: str, where: str) -> Settings:
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # an integer of too many digits is a ValueError
         raise ConfigError(message=f"{where}: not valid TOML: {error}") from None
     try:
         return msgspec.convert(raw, Settings)
@@ -154,10 +155,22 @@ def _agree(settings: Settings, where: str) -> None:
             raise ConfigError(
                 message=f"{where}: servers.{name}.url: must begin with http:// or https://"
             )
+    for name, domain in settings.domains.items():
+        for key, dress in domain.tools.items():
+            _check_json(dress.fixed, f"{where}: domains.{name}.tools.{key}.fixed")
     if settings.default_model and settings.default_model not in settings.models:
         raise ConfigError(
             message=f"{where}: default_model: no model is named {settings.default_model}"
         )
+
+
+def _check_json(value: JsonObject, where: str) -> None:
+    try:
+        canonical(value)
+    except (TypeError, ValueError):
+        raise ConfigError(
+            message=f"{where}: holds what JSON cannot hold, such as nan or a date; write it as text"
+        ) from None
 
 
 def _is_loopback(host: str) -> bool:

@@ -111,7 +111,7 @@ def plan_from_toml(text: str) -> Plan:
         raise refused([f"it is longer than {MAX_TEXT} characters"])
     try:
         value = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # an integer of too many digits is a ValueError
         raise refused([f"it is not valid TOML: {str(error)[:200]}"]) from None
     return plan_from_json(value)
 

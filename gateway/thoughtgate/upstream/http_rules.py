@@ -57,6 +57,8 @@ def target(url: str) -> Target:
         path = f"{path}?{parts.query}"
     if not (path.isascii() and path.isprintable()) or " " in path:
         raise UpstreamUnreachable(message="the url's path must be percent-encoded")
+    if not (parts.netloc.isascii() and parts.netloc.isprintable()):
+        raise UpstreamUnreachable(message="the url's host must be ASCII; write it as xn--…")
     return Target(
         secure=parts.scheme == "https",
         host=parts.hostname,
