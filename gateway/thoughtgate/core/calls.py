@@ -5,15 +5,12 @@ Never knows how bytes travel: `surface` decodes into these values and back.
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
 from thoughtgate.core.tools import Tool
 from thoughtgate.core.traces import SpanContext
-
-if TYPE_CHECKING:
-    from thoughtgate.core.ports import Listener
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +56,32 @@ class Source(StrEnum):
     ENGINE = "engine"
 
 
+class NoticeKind(StrEnum):
+    """What a notification during a call is about."""
+
+    PROGRESS = "progress"
+    LOG = "log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A notification that belongs to one call.
+
+    `params` is the notification's `params` object as it came, without `progressToken`.
+    """
+
+    kind: NoticeKind
+    params: JsonObject
+
+
+class Listener(Protocol):
+    """Takes the notifications of one call, in order, while it runs."""
+
+    async def notify(self, notice: Notice) -> None:
+        """Deliver one notification; returns when the client's side has room again."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One call of one tool.
@@ -80,7 +103,7 @@ class Call:
     session: Session
     domain: str
     deadline: float
-    listener: "Listener"
+    listener: Listener
     meta: JsonObject
     advertised: str = ""
     trace: SpanContext | None = None
@@ -111,21 +134,3 @@ class Result:
     raw: bytes
     is_error: bool = False
     notes: tuple[str, ...] = ()
-
-
-class NoticeKind(StrEnum):
-    """What a notification during a call is about."""
-
-    PROGRESS = "progress"
-    LOG = "log"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
-    """A notification that belongs to one call.
-
-    `params` is the notification's `params` object as it came, without `progressToken`.
-    """
-
-    kind: NoticeKind
-    params: JsonObject

@@ -1,13 +1,14 @@
 """The Protocols that rooms meet through: at most four methods each, two implementations or none.
 
-Never an implementation. What each promises is held by a contract suite under tests/contract.
+Never an implementation. What each promises is held by a contract suite under tests/contract. (Only
+`Listener` stands elsewhere: beside `Call`, which holds one.)
 """
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from thoughtgate.core.audit import AuditRow
-from thoughtgate.core.calls import Call, Notice, Result
+from thoughtgate.core.calls import Call, Result
 from thoughtgate.core.models import ModelRequest, ModelResponse
 from thoughtgate.core.traces import SpanRecord
 
@@ -29,14 +30,6 @@ class Sender(Protocol):
         Raises:
             UpstreamError: What went wrong, and whether the outcome is known.
         """
-        ...
-
-
-class Listener(Protocol):
-    """Takes the notifications of one call, in order, while it runs."""
-
-    async def notify(self, notice: Notice) -> None:
-        """Deliver one notification; returns when the client's side has room again."""
         ...
 
 

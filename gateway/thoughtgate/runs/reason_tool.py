@@ -6,11 +6,11 @@ Never a second path: the run's own calls go through the same stages as the call 
 from collections.abc import Callable
 from dataclasses import replace
 
-from thoughtgate.core.calls import Call, Notice, NoticeKind, Result
+from thoughtgate.core.calls import Call, Listener, Notice, NoticeKind, Result
 from thoughtgate.core.domains import Domain
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.json import JsonObject
-from thoughtgate.core.ports import Listener, ModelClient
+from thoughtgate.core.ports import ModelClient
 from thoughtgate.engines.contract import Limits, NoteKind, VerdictStatus
 from thoughtgate.engines.observations import cut
 from thoughtgate.engines.plan import Plan, plan_from_json, plan_from_toml
