@@ -110,6 +110,7 @@ def _composed(
         Equipment(
             sender=upstreams,
             audit=audit,
+            intents=settings.gateway.audit == "required",
             recorder=exporter,
             capture=capture,
             slots=Slots(_slot_limits(settings.limits)),

@@ -4,6 +4,7 @@ Never holds an argument or a result, only their digests.
 """
 
 import hashlib
+import logging
 from asyncio import CancelledError
 from time import perf_counter_ns, time_ns
 
@@ -11,16 +12,21 @@ from thoughtgate.calls.outcome import INTERNAL_ERROR, Outcome, failed, finished
 from thoughtgate.calls.snapshot import Snapshot
 from thoughtgate.core.audit import AuditRow
 from thoughtgate.core.calls import Call, Result, ToolName
-from thoughtgate.core.errors import GateError
+from thoughtgate.core.errors import GateError, StoreError
 from thoughtgate.core.json import digest
 from thoughtgate.core.ports import AuditLog, Next
 
 ACTION = "tool.call"
 _MAX_NAME = 128
+_log = logging.getLogger(__name__)
 
 
 async def audited(call: Call, call_next: Next, *, snapshot: Snapshot, log: AuditLog) -> Result:
-    """Append one row for the call: success, refusal, failure and cancellation alike."""
+    """Append one row for the call: success, refusal, failure and cancellation alike.
+
+    What has happened stands, also when its row cannot be taken: a caller that was told of a failure
+    would try again. Where that must not be, `intended` has refused before.
+    """
     at_ns, start, outcome = time_ns(), perf_counter_ns(), INTERNAL_ERROR
     try:
         result = await call_next(call)
@@ -30,7 +36,10 @@ async def audited(call: Call, call_next: Next, *, snapshot: Snapshot, log: Audit
         raise
     finally:
         took_us = (perf_counter_ns() - start) // 1000
-        log.append(_row(call, outcome, snapshot=snapshot, at_ns=at_ns, took_us=took_us))
+        try:
+            log.append(_row(call, outcome, snapshot=snapshot, at_ns=at_ns, took_us=took_us))
+        except StoreError as error:
+            _log.error("call %s has no row in the audit log: %s", call.id, error.message)
     return result
 
 

@@ -12,6 +12,7 @@ from thoughtgate.calls.authorized import LOCAL_USER, Rule, authorized
 from thoughtgate.calls.bounded import bounded
 from thoughtgate.calls.checked_in import checked_in
 from thoughtgate.calls.checked_out import checked_out
+from thoughtgate.calls.intended import intended
 from thoughtgate.calls.resolved import resolved
 from thoughtgate.calls.sent import sent, sent_traced
 from thoughtgate.calls.slots import Slots
@@ -34,12 +35,14 @@ class Middleware:
 class Equipment:
     """What the path is made with.
 
-    Without a `recorder` nothing is spent on traces; `capture` is how many bytes of arguments and
-    result a span keeps, 0 for none. `max_depth` counts calls within calls.
+    With `intents` nothing is sent before the audit log holds it durably. Without a `recorder`
+    nothing is spent on traces; `capture` is how many bytes of arguments and result a span keeps, 0
+    for none. `max_depth` counts calls within calls.
     """
 
     sender: Sender
     audit: AuditLog
+    intents: bool = False
     recorder: Recorder | None = None
     capture: int = 0
     slots: Slots = field(default_factory=Slots)
@@ -96,6 +99,7 @@ def steps(snapshot: Snapshot, equipment: Equipment) -> tuple[Step, ...]:
             stage=partial(authorized, rules=equipment.rules),
             says=partial(_authorizing, equipment.rules),
         ),
+        *_intending(equipment),
         Step(name="checked_out", stage=checked_out, says=_checking_out),
     )
 
@@ -128,6 +132,13 @@ def _tracing(snapshot: Snapshot, equipment: Equipment) -> tuple[Step, ...]:
     )
     content = f"up to {equipment.capture} bytes of content" if equipment.capture else "no content"
     return (Step(name="traced", stage=stage, says=lambda entry: f"records a span with {content}"),)
+
+
+def _intending(equipment: Equipment) -> tuple[Step, ...]:
+    if not equipment.intents:
+        return ()
+    stage = partial(intended, log=equipment.audit)
+    return (Step(name="intended", stage=stage, says=lambda entry: "makes one row durable first"),)
 
 
 def _resolving(entry: Entry) -> str:

@@ -11,8 +11,9 @@ class AuditRow:
     """One decision.
 
     `at_ns` is `time.time_ns()`, information only: order is the chain's. `action` is a name such as
-    `tool.call`; `outcome` is `ok`, `tool_error`, `cancelled` or an error code; `effect` the tool's
-    effect class; the digests are `sha256:…` or empty; ids are hex or empty.
+    `tool.call`, or `tool.intent` for what is about to be sent; `outcome` is `ok`, `tool_error`,
+    `cancelled` or an error code, empty for an intent; `effect` the tool's effect class; the digests
+    are `sha256:…` or empty; ids are hex or empty.
     """
 
     at_ns: int

@@ -61,6 +61,12 @@ def test_the_stages_stand_in_this_order(bench: Bench, traced: bool, first: list[
     ]
 
 
+def test_an_intent_is_written_last_of_all_before_a_call_is_sent(bench: Bench) -> None:
+    equipment = Equipment(sender=bench.sender, audit=bench.audit, intents=True)
+    listed = steps(Snapshot(catalog=merge(()), domains={}), equipment)
+    assert [step.name for step in listed][-3:] == ["authorized", "intended", "checked_out"]
+
+
 async def test_what_a_users_stage_changes_is_checked(bench: Bench) -> None:
     async def spoil(call: Call, call_next: Next) -> Result:
         return await call_next(replace(call, arguments={**call.arguments, "seat": "window"}))
