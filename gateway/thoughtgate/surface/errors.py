@@ -29,6 +29,11 @@ _log = logging.getLogger("thoughtgate.surface")
 _FOR_MODELS = (InvalidArguments, Refused, Overloaded, UpstreamError)
 """What a model may mend or work around: a result with `isError`, not a protocol error."""
 
+_OF_A_HOP = frozenset({
+    codes.HEADER_MISMATCH, codes.MISSING_CAPABILITY, codes.UNSUPPORTED_VERSION,
+})  # fmt: skip
+"""What a server says of the request that we made: a client would take it for its own."""
+
 
 class Failed(NamedTuple):
     """A JSON-RPC error, without the id of the request."""
@@ -75,7 +80,7 @@ def result_for_models(error: GateError) -> bytes | None:
 def failed_by(error: GateError) -> Failed:
     """Return an error as a JSON-RPC error; what is not the caller's nor the server's is hidden."""
     if isinstance(error, UpstreamReplied):
-        return Failed(error.rpc_code, error.rpc_message, error.rpc_data)
+        return _relayed(error)
     if isinstance(error, UnsupportedVersion):
         return Failed(error.rpc_code, error.message, error.data)
     if isinstance(error, BadMessage):
@@ -85,6 +90,14 @@ def failed_by(error: GateError) -> Failed:
     if isinstance(error, _FOR_MODELS):
         return Failed(codes.INTERNAL_ERROR, error.message, {**error.data, "error": error.code})
     return _bug()
+
+
+def _relayed(error: UpstreamReplied) -> Failed:
+    """Return a server's own error as it came, unless it is about our hop and not the client's."""
+    if error.rpc_code in _OF_A_HOP:
+        shown = {**error.data, "error": error.code}
+        return Failed(codes.INTERNAL_ERROR, f"the tool server refuses us: {error.message}", shown)
+    return Failed(error.rpc_code, error.rpc_message, error.rpc_data)
 
 
 def _bug() -> Failed:

@@ -78,6 +78,15 @@ def test_a_failure_has_its_code(error: GateError, code: int, data: object) -> No
     assert (failed.code, failed.data) == (code, data)
 
 
+@pytest.mark.parametrize("code", [-32020, -32021, -32022])
+def test_what_a_server_says_of_our_own_request_is_not_told_as_the_clients_mistake(
+    code: int,
+) -> None:
+    failed = failed_by(errors.UpstreamReplied(rpc_code=code, rpc_message="no", rpc_data=[1]))
+    assert failed.code == -32603
+    assert failed.data == {"error": "upstream_replied", "upstreamCode": code}
+
+
 async def test_a_bug_is_logged_under_the_id_that_the_client_sees(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
