@@ -173,7 +173,7 @@ def _interrupt(draft: Draft, reason: StopReason) -> None:
         if pending.awaits is Awaits.TOOLS:
             _doubt(draft, draft.state.at(pending.step))
     answer, stop = extracted(draft.state), draft.state.stop
-    why = stop if stop and reason is not StopReason.CANCELLED else reason
+    why = stop if stop and reason is StopReason.DEADLINE else reason
     draft.end(Halt(reason=why, answer=answer, detail=draft.state.detail))
 
 

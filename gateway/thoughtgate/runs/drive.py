@@ -8,7 +8,7 @@ are taken at once.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from thoughtgate.engines.contract import (
@@ -30,6 +30,9 @@ from thoughtgate.engines.contract import (
 from thoughtgate.runs.hands import RunHands
 
 S = TypeVar("S")
+
+FAULT = "a fault of the gateway; see its log"
+"""Why a run ended that a bug ended, for whoever asked for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +81,11 @@ class Drive(Generic[S]):
     async def cancelled(self) -> Finish | Halt:
         """Tell the engine that its run was cancelled, once no task of it is left."""
         return await self._stopped(StopReason.CANCELLED)
+
+    async def failed(self) -> Finish | Halt:
+        """Tell the engine that a bug ended its run, once no task of it is left."""
+        last = await self._stopped(StopReason.INTERNAL_ERROR)
+        return replace(last, detail=FAULT) if isinstance(last, Halt) else last
 
     async def _next_reply(self) -> Event | None:
         """Return the reply that was asked first, None when time is up."""
@@ -161,7 +169,8 @@ class Drive(Generic[S]):
 
 
 def _done(asked: _Asked) -> Event | None:
-    """Return the reply to an effect that is over, None for one that was cancelled."""
+    """Return the reply to an effect that is over, None for one that brought none."""
     if asked.task is None:
         return asked.reply
-    return None if asked.task.cancelled() else asked.task.result()
+    silent = asked.task.cancelled() or asked.task.exception() is not None
+    return None if silent else asked.task.result()

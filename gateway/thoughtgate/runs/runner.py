@@ -7,22 +7,24 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from secrets import token_hex
 from typing import Any
 
-from thoughtgate.core.errors import ConfigError, GateError, Refused
+from thoughtgate.core.errors import ConfigError, Refused
 from thoughtgate.core.ports import Next, Recorder
 from thoughtgate.engines.contract import (
     Engine,
     Finish,
     Halt,
+    Limits,
     Note,
     NoteKind,
     StopReason,
     Task,
 )
 from thoughtgate.runs.budget import Budget
-from thoughtgate.runs.drive import Drive
+from thoughtgate.runs.drive import FAULT, Drive
 from thoughtgate.runs.hands import Kit, RunHands
 from thoughtgate.runs.orders import Observer, RunOrder, RunReport
 from thoughtgate.runs.spans import OpenSpan, Spans
@@ -161,19 +163,25 @@ class _Run:
             instructions=self._instructions,
         )
         try:
-            last = await self._drive.run(task, order.limits)
+            last = await self._driven(task, order.limits)
         except asyncio.CancelledError:
             await self._part()
             raise
-        except GateError as error:
+        except ConfigError as error:
             self._kit.spans.end(self._root, error=error.code)
             raise
-        except Exception:
-            logger.exception("run failed", extra={"run_id": self._kit.run_id})
-            last = Halt(
-                reason=StopReason.INTERNAL_ERROR, detail="a fault of the gateway; see its log"
-            )
         return await self._end(last)
+
+    async def _driven(self, task: Task, limits: Limits) -> Finish | Halt:
+        """Drive to the end; a bug is the end, and the engine still says what is in doubt."""
+        for way in (partial(self._drive.run, task, limits), self._drive.failed):
+            try:
+                return await way()
+            except ConfigError:
+                raise
+            except Exception:
+                logger.exception("run failed", extra={"run_id": self._kit.run_id})
+        return Halt(reason=StopReason.INTERNAL_ERROR, detail=FAULT)
 
     async def _part(self) -> None:
         """Tell the end of a cancelled run to an observer that still listens."""

@@ -297,6 +297,23 @@ async def test_a_bug_ends_the_run_not_the_gateway(caplog: pytest.LogCaptureFixtu
     assert "run failed" in caplog.text
 
 
+async def test_a_write_that_a_bug_cut_off_is_in_doubt(caplog: pytest.LogCaptureFixture) -> None:
+    """The bug is in another call of the same moment: the write's own outcome is lost with it."""
+    bench = RunBench()
+    bench.sender.answers["send"] = sending = Gatekeeper(lambda _: result({}))
+
+    async def broken(_: Call) -> Result:
+        await sending.reached.wait()
+        raise ZeroDivisionError
+
+    bench.sender.answers["find"] = broken
+    report = await within(bench.run(plan=BOTH))
+    assert report.stop_reason is StopReason.INTERNAL_ERROR
+    assert sending.cancelled
+    assert [step.in_doubt for step in report.steps] == [False, True]
+    assert "ZeroDivisionError" in caplog.text
+
+
 async def test_what_cannot_be_run_is_refused_before_anything_is_spent() -> None:
     bench = RunBench()
     unknown = plan_from_toml('[[steps]]\nid = "a"\ntool = "logs__fnd"\narguments = {}')
