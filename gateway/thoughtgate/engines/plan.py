@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from thoughtgate.core.errors import ConfigError
+from thoughtgate.core.errors import ConfigError, Malformed
 from thoughtgate.core.json import JsonObject, JsonValue
 from thoughtgate.engines.references import INPUTS, ReferenceMissed, references
+from thoughtgate.wire.strict import parse
 
 MAX_TEXT = 262_144
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -107,13 +108,27 @@ def plan_from_toml(text: str) -> Plan:
     Raises:
         ConfigError: It is not TOML or not a plan; `data["reasons"]` lists every reason.
     """
-    if len(text) > MAX_TEXT:
-        raise refused([f"it is longer than {MAX_TEXT} characters"])
+    _fits(text)
     try:
         value = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # an integer of too many digits is a ValueError
         raise refused([f"it is not valid TOML: {str(error)[:200]}"]) from None
     return plan_from_json(value)
+
+
+def plan_from_text(text: str) -> Plan:
+    """Read a plan from JSON text, which begins with a brace, or from TOML.
+
+    Raises:
+        ConfigError: It is neither, or not a plan; `data["reasons"]` lists every reason.
+    """
+    if not text.lstrip().startswith("{"):
+        return plan_from_toml(text)
+    _fits(text)
+    try:
+        return plan_from_json(parse(text.encode()))
+    except (Malformed, UnicodeEncodeError) as error:
+        raise refused([f"it is not valid JSON: {str(error)[:200]}"]) from None
 
 
 def plan_from_json(value: JsonValue, source: PlanSource = PlanSource.GIVEN) -> Plan:
@@ -145,6 +160,11 @@ def plan_from_json(value: JsonValue, source: PlanSource = PlanSource.GIVEN) -> P
         answer_check=value.get("answer_check"),
         source=source,
     )
+
+
+def _fits(text: str) -> None:
+    if len(text) > MAX_TEXT:
+        raise refused([f"it is longer than {MAX_TEXT} characters"])
 
 
 def _step(entry: JsonObject) -> Step:

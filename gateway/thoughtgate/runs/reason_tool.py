@@ -13,7 +13,7 @@ from thoughtgate.core.json import JsonObject
 from thoughtgate.core.ports import ModelClient
 from thoughtgate.engines.contract import Limits, NoteKind, VerdictStatus
 from thoughtgate.engines.observations import cut
-from thoughtgate.engines.plan import Plan, plan_from_json, plan_from_toml
+from thoughtgate.engines.plan import Plan, plan_from_json, plan_from_text
 from thoughtgate.runs.budget import BudgetLimits
 from thoughtgate.runs.orders import Observer, RunOrder, RunReport, StepEvent
 from thoughtgate.runs.runner import Runner
@@ -60,7 +60,8 @@ def definition(ceiling: Limits) -> JsonObject:
                 },
                 "plan": {
                     "type": ["object", "string"],
-                    "description": "The steps, as an object or TOML; by default a planner makes it",
+                    "description": "The steps, as an object or as TOML or JSON text; by default a "
+                    "planner makes it",
                 },
                 "inputs": {
                     "type": "object",
@@ -156,7 +157,7 @@ class Reason:
 def _plan(given: object) -> Plan | None:
     if given is None:
         return None
-    return plan_from_toml(given) if isinstance(given, str) else plan_from_json(given)
+    return plan_from_text(given) if isinstance(given, str) else plan_from_json(given)
 
 
 def _refused(error: ConfigError) -> Result:

@@ -6,7 +6,7 @@ from tests.support.play import TOOLS, plan
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.json import JsonValue
 from thoughtgate.engines.contract import EngineTool, Limits, Task
-from thoughtgate.engines.plan import Plan, plan_from_json, plan_from_toml
+from thoughtgate.engines.plan import Plan, plan_from_json, plan_from_text, plan_from_toml
 from thoughtgate.engines.plan_lint import lint
 
 TOML = """
@@ -70,11 +70,14 @@ def test_a_plan_is_written_as_it_was_read() -> None:
         ("[[steps]]\nid = 'a'\narguments = {d = 2020-01-01}", "write it as text"),
         ("[[steps]]\nid = 'a'\narguments = {d = nan}", "JSON cannot hold"),
         ("#" * 300_000, "longer than"),
+        ('{"steps": [', "not valid JSON"),
+        ('{"steps": 3}', "steps is missing or not a list"),
+        ("{" * 300_000, "longer than"),
     ],
 )
 def test_a_text_that_is_no_plan_is_refused_with_the_reason(text: str, reason: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        plan_from_toml(text)
+        plan_from_text(text)
     assert reason in caught.value.message
 
 

@@ -68,7 +68,8 @@ def test_its_definition_can_be_registered_and_bounds_what_may_be_asked() -> None
 
 
 @pytest.mark.parametrize(
-    "plan", [PLAN, '[[steps]]\nid = "find"\ntool = "logs__find"\narguments = {}']
+    "plan",
+    [PLAN, json.dumps(PLAN), '[[steps]]\nid = "find"\ntool = "logs__find"\narguments = {}'],
 )
 async def test_a_plan_is_carried_out_in_the_callers_domain(plan: JsonValue) -> None:
     bench = RunBench()
