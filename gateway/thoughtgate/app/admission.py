@@ -16,7 +16,7 @@ from thoughtgate.registry.store import Registry
 from thoughtgate.registry.verdicts import Verdict
 from thoughtgate.schema import registration
 
-CHECKER = f"{metadata.version('thoughtgate')}/{metadata.version('jsonschema-rs')}"
+CHECKER = "/".join(map(metadata.version, ("thoughtgate", "jsonschema", "jsonschema-rs")))
 """What gave a verdict: with other rules or another engine it is asked for again."""
 
 
