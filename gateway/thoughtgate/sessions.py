@@ -147,12 +147,6 @@ class Sessions:
         self._watchers.append(callback)
         return lambda: self._watchers.remove(callback)
 
-    def of_domains(self, domains: frozenset[str]) -> tuple[Connected, ...]:
-        """Return the sessions in these domains."""
-        return tuple(
-            seat.connected for seat in self._seats.values() if seat.connected.domain in domains
-        )
-
     def _seat(self, session_id: str, principal: Principal) -> _Seat | None:
         seat = self._seats.get(session_id)
         if seat is None or seat.connected.principal.id != principal.id:

@@ -84,7 +84,7 @@ def test_the_sdk_reads_our_requests() -> None:
         (new_types.PaginatedRequestParams, methods.list_params("c", meta)),
         (new_types.SubscriptionsListenRequestParams, stateless.listen_params(meta)),
         (old_types.InitializeRequestParams, handshake.hello_params(INFO, {})),
-        (old_types.CancelledNotificationParams, handshake.cancel_params(3)),
+        (old_types.CancelledNotificationParams, methods.cancelled_params(3)),
     ):
         model.model_validate(params)
 

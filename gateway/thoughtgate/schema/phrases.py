@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from thoughtgate.core.json import JsonValue
-from thoughtgate.schema.equality import json_type
 from thoughtgate.schema.pointers import Step, find, from_fragment
 
 MAX_PREVIEW: Final = 80
@@ -220,8 +219,3 @@ _PHRASES: Final[Mapping[str, Callable[[Finding, JsonValue], str]]] = MappingProx
     "false": _says("nothing here"),
     "complexity": _says("a smaller value; checking one of this size takes too long"),
 })
-
-
-def type_of(value: JsonValue) -> str:
-    """Return the JSON type's name as a report shows it."""
-    return json_type(value)

@@ -146,7 +146,7 @@ class HandshakeHttpLink:
         try:
             result = await self._exchange(asked, methods.TOOLS_CALL, params, trace)
         except asyncio.CancelledError:
-            self._aside(self._tell(methods.CANCELLED, handshake.cancel_params(asked.id)))
+            self._aside(self._tell(methods.CANCELLED, methods.cancelled_params(asked.id)))
             raise
         return self._dialect.check(result)
 

@@ -126,7 +126,7 @@ class StdioLink:
             return await waiter.outcome()
         except asyncio.CancelledError:
             if self._pending.get(id_) is not None and method not in _GREETINGS:
-                self._notify(methods.CANCELLED, methods.cancelled_params(id_, "the caller gave up"))
+                self._notify(methods.CANCELLED, methods.cancelled_params(id_))
             raise
         finally:
             self._pending.pop(id_)

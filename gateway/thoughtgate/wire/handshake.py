@@ -9,8 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from thoughtgate.core.json import JsonObject
-from thoughtgate.wire.messages import MessageId
-from thoughtgate.wire.methods import cancelled_params, invalid_params
+from thoughtgate.wire.methods import invalid_params
 from thoughtgate.wire.results import without_reserved
 from thoughtgate.wire.strict import dumps
 
@@ -18,9 +17,6 @@ VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Oldest first."""
 
 LATEST: Final = VERSIONS[-1]
-
-ASSUMED: Final = "2025-03-26"
-"""The version of an HTTP request that names none (transports, "Protocol Version Header")."""
 
 SESSION_HEADER: Final = "mcp-session-id"
 VERSION_HEADER: Final = "mcp-protocol-version"
@@ -109,11 +105,6 @@ def request_headers(version: str, session_id: str) -> dict[str, str]:
     if session_id:
         headers[SESSION_HEADER] = session_id
     return headers
-
-
-def cancel_params(id_: MessageId) -> JsonObject:
-    """Return the params of the `notifications/cancelled` that gives up request `id_`."""
-    return cancelled_params(id_, "the caller gave up")
 
 
 def list_result(tools: bytes, cursor: str | None) -> bytes:

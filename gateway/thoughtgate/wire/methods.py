@@ -168,9 +168,9 @@ def read_cancelled(params: JsonObject) -> JsonValue:
     return params.get("requestId")
 
 
-def cancelled_params(id_: MessageId, reason: str) -> JsonObject:
-    """Return the params that cancel request `id_`."""
-    return {"requestId": id_, "reason": reason}
+def cancelled_params(id_: MessageId) -> JsonObject:
+    """Return the params of the `notifications/cancelled` that gives up request `id_`."""
+    return {"requestId": id_, "reason": "the caller gave up"}
 
 
 def call_params(name: str, arguments: JsonObject, meta: JsonObject) -> JsonObject:

@@ -54,15 +54,6 @@ def parse(data: bytes, *, max_depth: int = MAX_DEPTH) -> JsonValue:
     return value
 
 
-def scan(data: bytes, *, max_depth: int = MAX_DEPTH) -> None:
-    """Make the checks of `parse` and forget the value.
-
-    Raises:
-        Malformed: As `parse`.
-    """
-    parse(data, max_depth=max_depth)
-
-
 def dumps(value: JsonValue) -> bytes:
     """Return compact JSON of a value that `parse` could have returned; key order is kept."""
     return _encode(value)

@@ -140,9 +140,3 @@ def test_a_log_level_is_remembered(sessions: Sessions) -> None:
     found = sessions.find(opened.id, LOCAL)
     assert found is not None
     assert found.log_level == "warning"
-
-
-def test_the_sessions_of_a_domain_can_be_told_of_a_change(sessions: Sessions) -> None:
-    here = connect(sessions, domain="ops")
-    connect(sessions, domain="other")
-    assert sessions.of_domains(frozenset({"ops", "more"})) == (here,)

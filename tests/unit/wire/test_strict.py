@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from thoughtgate.core.errors import Malformed
 from thoughtgate.core.json import JsonValue
-from thoughtgate.wire.strict import MAX_DEPTH, MAX_DIGITS, dumps, parse, scan
+from thoughtgate.wire.strict import MAX_DEPTH, MAX_DIGITS, dumps, parse
 
 JSON = st.recursive(
     st.none()
@@ -122,7 +122,7 @@ def test_keys_that_only_look_alike_are_read(text: bytes) -> None:
 )  # fmt: skip
 def test_what_is_not_json_is_refused(text: bytes) -> None:
     with pytest.raises(Malformed):
-        scan(text)
+        parse(text)
 
 
 @pytest.mark.parametrize(("left", "right"), [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"a":', b"}]")])
