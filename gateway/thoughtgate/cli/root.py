@@ -3,6 +3,7 @@
 Never does the work of a command; each noun has a file of its own.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -118,5 +119,20 @@ for _command in (
 
 def main() -> None:
     """Run the command line."""
+    _hold_standard_streams()
     log_to_stderr("error")
     cli.main(prog_name="thoughtgate")
+
+
+def _hold_standard_streams() -> None:
+    """Open to nobody what we were started without, such as by a supervisor.
+
+    The next file or socket would take its number, and get what is printed, be it the registry.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - for the life of the process

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from thoughtgate.core.errors import ConfigError, StoreCorrupt, StoreError
 from thoughtgate.registry import files, trouble
-from thoughtgate.registry.database import Database, connect
+from thoughtgate.registry.database import Database
 from thoughtgate.registry.locks import UseLock, WriteLock
 
 PATIENCE = 5.0
@@ -32,6 +32,7 @@ def backup(database: Database, target: Path) -> None:
     try:
         with trouble.translated_files(target):
             files.copy_database(source, target)
+            _check_copy(target, of=database.path)
     except StoreError as error:
         if isinstance(error.__cause__, FileExistsError):
             raise ConfigError(
@@ -92,10 +93,16 @@ def _copy_checked(source: Path, target: Path, *, patience: float) -> None:
         files.version_of(target, patience=patience)
     except StoreCorrupt as error:
         raise trouble.corrupt(source, "is damaged, or is no registry") from error
-    with closing(connect(target, patience=patience)) as copy:
-        (verdict,) = copy.execute("PRAGMA quick_check(1)").fetchone()
+    _check_copy(target, of=source)
+
+
+def _check_copy(copy: Path, *, of: Path) -> None:
+    """Look at all of a copy: one that cannot be put back is discarded, and none."""
+    with closing(_read_only(copy)) as connection:
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
-        raise trouble.corrupt(source, "is damaged")
+        files.discard(copy)
+        raise trouble.corrupt(of, "is damaged")
 
 
 def _read_only(path: Path) -> sqlite3.Connection:

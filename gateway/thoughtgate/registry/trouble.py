@@ -4,11 +4,13 @@ Never hides an error that it does not know: that is a bug of ours and falls thro
 """
 
 import errno
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -20,6 +22,9 @@ _PRIMARY = 0xFF
 # A failed write is ENOSPC only for SQLITE_FULL; quotas and file size limits come as these.
 _NO_ROOM = {sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 _NO_ROOM_ERRNO = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+_NO_ROW = (json.JSONDecodeError, UnicodeDecodeError, msgspec.ValidationError)
+"""What a changed or damaged row leads to: SQLite keeps no checksum of what it stores."""
 
 
 def locked(path: Path) -> StoreLocked:
@@ -69,6 +74,8 @@ def translated(path: Path) -> Iterator[None]:
         raise _named(path, error) from error
     except PoolTimeout as error:
         raise locked(path) from error
+    except _NO_ROW as error:
+        raise corrupt(path, "holds a row that cannot be read") from error
 
 
 @contextmanager

@@ -147,3 +147,17 @@ def test_a_backup_that_finds_no_room_leaves_no_half(registry: Registry) -> None:
     with pytest.raises((StoreError, ConfigError)):
         registry.backup(full)
     assert os.path.lexists("/dev/full/copy.db") is False
+
+
+def test_a_backup_that_could_not_be_restored_is_none(folder: Path, tmp_path: Path) -> None:
+    registry = open_in(folder)
+    registry.record_tools("files", [{"name": f"t{n}", "text": "x" * 2000} for n in range(50)])
+    registry.close()
+    with (folder / FILE).open("r+b") as file:
+        file.seek(4096 * 3)
+        file.write(b"ruined" * 20_000)
+    registry = open_in(folder)
+    with pytest.raises(StoreCorrupt, match="damaged"):
+        registry.backup(tmp_path / "copy.db")
+    registry.close()
+    assert [path for path in tmp_path.iterdir() if path != folder] == []

@@ -205,6 +205,17 @@ def test_damage_met_later_is_named_when_it_is_met(folder: Path) -> None:
     registry.close()
 
 
+@pytest.mark.parametrize("row", [b"", b"\xff", b'{"era":7}', b'{"era":'])
+def test_a_row_that_says_nothing_readable_is_damage(folder: Path, row: bytes) -> None:
+    registry = open_in(folder)
+    registry.put_server(SERVER)
+    with raw(folder) as connection:
+        connection.execute("UPDATE servers SET settings = ?", (row,))
+    with pytest.raises(StoreCorrupt, match="a row"):
+        registry.servers()
+    registry.close()
+
+
 def test_a_log_without_its_database_is_not_replayed_into_a_new_one(folder: Path) -> None:
     registry = open_in(folder)
     registry.put_server(SERVER)
