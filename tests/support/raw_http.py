@@ -24,12 +24,16 @@ class Seen:
 
 @dataclass(slots=True)
 class RawServer:
-    """Where the server listens, what it was sent, how many connections it took."""
+    """Where the server listens, what it was sent, how many connections it took.
+
+    `refuse` lets no further connection in.
+    """
 
     url: str = ""
     seen: list[Seen] = field(default_factory=list)
     connections: int = 0
     open: int = 0
+    refuse: Callable[[], None] = field(default=lambda: None)
 
 
 class Wire:
@@ -95,6 +99,7 @@ async def raw_http(
         task.add_done_callback(tasks.discard)
 
     listener = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
+    server.refuse = listener.close
     port = listener.sockets[0].getsockname()[1]
     server.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}/mcp"
     try:

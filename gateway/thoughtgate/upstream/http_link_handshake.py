@@ -177,7 +177,10 @@ class HandshakeHttpLink:
             if asked.last_event is None:
                 break
             await asyncio.sleep(min(asked.retry_ms, 30_000) / 1000)
-            reply = await self._get(asked.last_event)
+            try:
+                reply = await self._get(asked.last_event)
+            except UpstreamUnreachable:
+                continue  # it was this GET that was not sent: the call was
             if reply.status == 200:
                 result = await read_answer(reply, asked)
                 if result is not None:

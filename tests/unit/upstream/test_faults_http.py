@@ -309,6 +309,28 @@ async def test_an_old_stream_that_breaks_off_is_read_on_by_its_last_event() -> N
         assert (await within(made.send("echo"))).raw == b'{"content": []}'
 
 
+async def test_a_write_whose_stream_broke_off_is_not_sent_again_when_reading_on_is_refused() -> (
+    None
+):
+    """The second connection fails before it sends anything, but the call had long left."""
+
+    async def serve(wire: Wire) -> None:
+        seen = await wire.request()
+        message = json.loads(seen.body) if seen and seen.body else {}
+        if message.get("method") == "tools/call":
+            wire.server.refuse()
+            await events(wire, "id: e1\nretry: 1\ndata:\n\n", "connection: close\r\n")
+        else:
+            await answer(wire, message, "connection: close\r\n")
+
+    async with (
+        raw_http(serve) as server,
+        rig(http_server(server.url, era=Era.HANDSHAKE)) as made,
+    ):
+        with pytest.raises(UpstreamLost):
+            await within(made.send("echo", effect=Effect.WRITE))
+
+
 async def test_a_redirect_is_not_followed_with_our_headers() -> None:
     async def redirect(wire: Wire) -> None:
         while await wire.request():
@@ -325,18 +347,19 @@ async def test_a_redirect_is_not_followed_with_our_headers() -> None:
     assert "s3cret" not in caught.value.message
 
 
-async def events(wire: Wire, text: str) -> None:
-    head = "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-    await wire.write(f"{head}{len(text):x}\r\n{text}\r\n0\r\n\r\n".encode())
+async def events(wire: Wire, text: str, extra: str = "") -> None:
+    head = "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
+    await wire.write(f"{head}{extra}\r\n{len(text):x}\r\n{text}\r\n0\r\n\r\n".encode())
 
 
-async def answer(wire: Wire, message: dict[str, object]) -> None:
+async def answer(wire: Wire, message: dict[str, object], extra: str = "") -> None:
     """Answer what greeting and listing ask."""
     result: dict[str, object] = {"tools": []}
     if message.get("method") == "initialize":
         result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
     reply = {"jsonrpc": "2.0", "id": message.get("id"), "result": result}
-    await wire.reply(json.dumps(reply).encode(), extra="content-type: application/json\r\n")
+    head = f"content-type: application/json\r\n{extra}"
+    await wire.reply(json.dumps(reply).encode(), extra=head)
 
 
 @ERAS
