@@ -147,11 +147,12 @@ def _again_or_halt(
 
 
 def _again(draft: Draft, step: StepState, failed: Sequence[_Failed]) -> None:
-    """Make the failed calls again, with the same arguments; what was good stays."""
+    """Make the failed calls again, with the same arguments; first those in doubt, if any are."""
     acting = _acting(step)
     outcomes = list(acting.outcomes)
     for one in failed:
-        outcomes[one.at] = None
+        if not step.in_doubt or _is_unknown(one.outcome):
+            outcomes[one.at] = None
     draft.move(step.step.id, Phase.RETRY)
     draft.put(step.step.id, attempt=step.attempt + 1)
     act(draft, step.step.id, replace(acting, outcomes=tuple(outcomes)))

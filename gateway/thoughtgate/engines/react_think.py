@@ -270,8 +270,11 @@ def _repair(draft: Draft, step: StepState, repair: Repair) -> None:
 
 
 def _reused(draft: Draft, step_id: str, acting: Acting) -> Acting:
+    step = draft.state.at(step_id)
+    if step.in_doubt:
+        return acting  # only the same call under its own key can tell what became of it
     outcomes = list(acting.outcomes)
-    names = write_ids(draft.state.at(step_id), acting.calls)
+    names = write_ids(step, acting.calls)
     for at in acting.open:
         if names[at]:
             outcomes[at] = draft.state.writes.get(names[at][0])

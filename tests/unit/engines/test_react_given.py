@@ -284,6 +284,19 @@ def test_a_keyed_write_that_stays_unknown_is_in_doubt_at_the_end() -> None:
     assert play.report["send"].in_doubt
 
 
+def test_of_a_fan_out_only_the_writes_in_doubt_go_again() -> None:
+    keyed = EngineTool(name=SEND.name, description="", parameters={}, honours_key=True)
+    outcomes = [bad(OutcomeStatus.UNKNOWN, "upstream_lost"), bad(), ok(), ok()]
+    play = Play(does=lambda _: outcomes.pop(0))
+    fan_out = {**SEND_STEP, "each": ["a", "b", "c"], "arguments": {"text": {"$item": ""}}}
+    last = play.run(task(plan(fan_out), tools=(keyed,)))
+    assert isinstance(last, Halt)
+    assert last.reason is StopReason.AWAITING_INPUT
+    assert [call.arguments["text"] for call in play.calls] == ["a", "b", "c", "a"]
+    assert play.calls[0].key == play.calls[3].key
+    assert not play.report["send"].in_doubt
+
+
 def test_a_write_in_doubt_is_the_reason_even_when_another_step_halted_first() -> None:
     def does(call: Invocation) -> Outcome:
         unknown = call.tool == "notify__send"

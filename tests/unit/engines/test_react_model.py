@@ -392,6 +392,18 @@ def test_a_reasoned_write_of_unknown_outcome_goes_again_under_its_key_without_th
     assert not play.report["send"].in_doubt
 
 
+def test_a_write_in_doubt_goes_again_even_when_another_step_wrote_the_same() -> None:
+    """What became of it, only its own key can tell."""
+    keyed = EngineTool(name="notify__send", description="", parameters={}, honours_key=True)
+    steps = [{"id": name, "goal": "s", "tool": "notify__send"} for name in "ab"]
+    task = Task(goal="g", tools=(keyed,), plan=plan(*steps), has_model=True)
+    outcomes = [bad(OutcomeStatus.UNKNOWN, "upstream_lost"), ok(), ok()]
+    says = [action("notify__send", '{"text": "x"}')] * 2 + [answer("sent")] * 3
+    play = Play(says=says, does=lambda _: outcomes.pop(0))
+    assert isinstance(play.run(task, TEXT), Finish)
+    assert [call.key for call in play.calls] == ["e3.0", "e4.0", "e3.0"]
+
+
 def fan_out(tool: str, argument: str) -> str:
     return planned(
         {"id": "find", "goal": "f", "tool": "logs__find", "arguments": {}},
