@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from thoughtgate.core.errors import SchemaRejected
-from thoughtgate.core.json import JsonObject, JsonValue, digest
+from thoughtgate.core.json import JsonObject, JsonValue, canonical, digest
 from thoughtgate.core.servers import Listing, Server
 from thoughtgate.core.tools import Effect, Quarantined, Tool
 from thoughtgate.schema.registration import normalise_input
@@ -17,6 +17,9 @@ from thoughtgate.wire.headers import mirrored
 
 MAX_ADVERTISED = 60
 """Characters of the longest advertised name; providers stop at 64, and clients add to it."""
+
+MAX_DEFINITION = 1_048_576
+"""Bytes of the largest tool object, which every client of its domains reads whole."""
 
 _HASH_DIGITS = 10
 _MAX_TOOL_NAME = 128
@@ -164,6 +167,8 @@ def _fault(definition: JsonValue, name: str, names: set[str]) -> tuple[str, str]
     for field, kind in _FIELD_TYPES.items():
         if definition.get(field) is not None and not isinstance(definition[field], kind):
             return "bad_field", f"{field} of {name} must be {_PHRASES[kind]}"
+    if len(canonical(definition)) > MAX_DEFINITION:
+        return "too_large", f"the definition of {name} is larger than {MAX_DEFINITION} bytes"
     return None
 
 

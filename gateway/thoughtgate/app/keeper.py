@@ -144,6 +144,10 @@ class Keeper:
         except GateError as error:
             _log.error("server %s: its tools cannot be taken in: %s", server.name, error.message)
             return
+        known = self._listings.get(server.name)
+        if known is None or known.warnings != listing.warnings:
+            for warning in listing.warnings:
+                _log.warning("server %s: %s", server.name, warning)
         self._listings[server.name] = listing
         self._gateway.update(part, server)
 

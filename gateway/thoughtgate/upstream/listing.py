@@ -3,6 +3,8 @@
 Never judges a tool: what the server sent is what the listing holds.
 """
 
+from collections.abc import Sequence
+
 from thoughtgate.core.errors import UpstreamGarbled, UpstreamReplied
 from thoughtgate.core.servers import Listing
 from thoughtgate.upstream.ports import Link
@@ -10,6 +12,12 @@ from thoughtgate.wire import codes, methods
 from thoughtgate.wire.messages import BadMessage
 
 MAX_PAGES = 100
+
+MAX_TOOLS = 2_000
+"""Tools of one server; each change of its list costs the time to dress all of them anew."""
+
+MAX_BYTES = 33_554_432
+"""Bytes of all pages together."""
 
 
 async def list_tools(server: str, link: Link) -> Listing:
@@ -31,6 +39,9 @@ async def list_tools(server: str, link: Link) -> Listing:
             warnings.append(f"page {number} of the tools could not be read: {error.message}")
             break
         pages.append(page)
+        if excess := _excess(pages):
+            warnings.append(f"more than {excess} of tools; the list ends there")
+            break
         cursor = page.cursor
         if cursor is None:
             break
@@ -43,13 +54,20 @@ async def list_tools(server: str, link: Link) -> Listing:
     peer = link.peer
     return Listing(
         server=server,
-        tools=tuple(tool for page in pages for tool in page.tools),
+        tools=tuple(tool for page in pages for tool in page.tools)[:MAX_TOOLS],
         era=peer.era,
         version=peer.version,
         server_info=peer.server_info,
         instructions=peer.instructions,
         warnings=tuple(warnings),
     )
+
+
+def _excess(pages: Sequence[methods.Page]) -> str:
+    """Return the limit that the pages exceed together; empty when they do not."""
+    if sum(len(page.tools) for page in pages) > MAX_TOOLS:
+        return f"{MAX_TOOLS} definitions"
+    return f"{MAX_BYTES} bytes" if sum(page.size for page in pages) > MAX_BYTES else ""
 
 
 async def _page(link: Link, cursor: str | None) -> methods.Page:

@@ -3,7 +3,7 @@
 Never knows which era it serves, nor what a tool is beyond its name and arguments.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -70,10 +70,14 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One page of `tools/list`: tool objects, lossless, and the cursor of the next page."""
+    """One page of `tools/list`: tool objects, lossless, and the cursor of the next page.
+
+    `size` is the bytes it came in.
+    """
 
     tools: tuple[JsonObject, ...]
     cursor: str | None
+    size: int = field(default=0, compare=False)
 
 
 def read_tool_call(params: JsonObject) -> ToolCall:
@@ -225,6 +229,7 @@ def read_page(result: bytes) -> Page:
     return Page(
         tools=tuple(tool for tool in tools if type(tool) is dict),
         cursor=cursor if type(cursor) is str else None,
+        size=len(result),
     )
 
 

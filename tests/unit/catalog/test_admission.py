@@ -2,7 +2,7 @@
 
 import pytest
 
-from thoughtgate.catalog import admit
+from thoughtgate.catalog import MAX_DEFINITION, admit
 from thoughtgate.core.errors import SchemaRejected
 from thoughtgate.core.json import JsonObject, JsonValue, digest
 from thoughtgate.core.servers import NullPolicy, ResultPolicy
@@ -34,6 +34,7 @@ def reject_int(schema: JsonObject) -> SchemaRejected | None:
         ({"name": 5, "inputSchema": {"type": "object"}}, "bad_name"),
         (make_definition("t", description=5), "bad_field"),
         (make_definition("t", annotations=[]), "bad_field"),
+        (make_definition("t", description="x" * MAX_DEFINITION), "too_large"),
         ({"name": "t", "inputSchema": False}, "input_not_object"),
         ({"name": "t", "inputSchema": {"type": "string"}}, "input_not_object"),
         ({"name": "t", "inputSchema": {"properties": {"n": {"type": "int"}}}}, "metaschema"),
