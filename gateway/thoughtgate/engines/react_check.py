@@ -50,8 +50,11 @@ def on_outcomes(draft: Draft, step_id: str, outcomes: Sequence[Outcome]) -> None
     names = write_ids(step, acting.calls)
     for at, outcome in zip(acting.open, outcomes, strict=True):
         call = acting.calls[at]
-        kept[at] = outcome
         observe(draft, step, outcome, call.tool)
+        if step.in_doubt and outcome.status is OutcomeStatus.NOT_SENT:
+            # what never left says nothing of what was sent before it
+            outcome = replace(outcome, status=OutcomeStatus.UNKNOWN)
+        kept[at] = outcome
         if call.effect is EffectClass.WRITE and _happened(draft, call.tool, outcome):
             writes |= dict.fromkeys(names[at], outcome)
     draft.change(writes=writes)

@@ -284,6 +284,17 @@ def test_a_keyed_write_that_stays_unknown_is_in_doubt_at_the_end() -> None:
     assert play.report["send"].in_doubt
 
 
+def test_an_attempt_that_never_left_settles_no_doubt() -> None:
+    keyed = EngineTool(name=SEND.name, description="", parameters={}, honours_key=True)
+    lost, unsent = OutcomeStatus.UNKNOWN, OutcomeStatus.NOT_SENT
+    outcomes = [bad(lost, "upstream_lost"), bad(unsent, "upstream_unreachable"), ok()]
+    play = Play(does=lambda _: outcomes.pop(0))
+    last = play.run(task(plan(SEND_STEP), tools=(keyed,)), Limits(max_retries=1))
+    assert isinstance(last, Halt)
+    assert last.reason is StopReason.IN_DOUBT
+    assert play.report["send"].in_doubt
+
+
 def test_of_a_fan_out_only_the_writes_in_doubt_go_again() -> None:
     keyed = EngineTool(name=SEND.name, description="", parameters={}, honours_key=True)
     outcomes = [bad(OutcomeStatus.UNKNOWN, "upstream_lost"), bad(), ok(), ok()]
