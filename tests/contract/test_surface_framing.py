@@ -1,5 +1,6 @@
 """The MCP face over HTTP against a raw peer: where a request begins, ends and belongs."""
 
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from tests.support.fake_gateway import FakeGateway
 from tests.support.http_peer import ENVELOPE, NEW, HttpPeer, read_reply, request
 from tests.support.mcp_faces import serving
-from tests.support.waiting import within
+from tests.support.waiting import until, within
+from thoughtgate.surface.http_protocol import TimedHttpProtocol
 from thoughtgate.wire.strict import dumps
 
 LISTING = {"mcp-protocol-version": NEW, "mcp-method": "tools/list"}
@@ -76,3 +78,23 @@ async def test_an_origin_that_readers_could_take_apart_differently_is_foreign(
 ) -> None:
     got = await peer.send("POST", headers={"origin": origin})
     assert got.status == 403
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the system cannot tell")
+async def test_a_client_that_never_reads_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TimedHttpProtocol, "unread_ms", 300)
+    gateway = FakeGateway().add("echo", description="x" * 8_000_000)
+    async with serving(gateway) as url:
+        port = HttpPeer(url).port
+        with socket.create_connection(("127.0.0.1", port)) as line:
+            line.sendall(HttpPeer(url).head("POST", "/mcp", len(LIST), LISTING) + LIST)
+            await until(lambda: reset(line))
+
+
+def reset(line: socket.socket) -> bool:
+    """Tell whether the other side has given a connection up, without reading from it."""
+    try:
+        line.send(b"\r\n")
+    except ConnectionError:
+        return True
+    return False

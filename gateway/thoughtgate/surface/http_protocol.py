@@ -1,10 +1,11 @@
-"""uvicorn's HTTP protocol with bounds for the request's head: its time, its size, its place.
+"""uvicorn's HTTP protocol with bounds: of a request's head, and of a client that does not read.
 
-uvicorn waits for ever for a head that comes byte by byte, keeps one of any size, and takes what
-follows a chunked body for headers too; nothing else is changed here.
+uvicorn waits for ever for a head that comes byte by byte, keeps one of any size, takes what follows
+a chunked body for headers too, and holds a reply until it is read; nothing else is changed here.
 """
 
 import asyncio
+import socket
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -19,6 +20,9 @@ class TimedHttpProtocol(HttpToolsProtocol):
     head_bytes: ClassVar[int] = 65_536
     """Bytes of a head that is not whole, beyond what came with the end of an earlier request."""
 
+    unread_ms: ClassVar[int] = 120_000
+    """Milliseconds in which a client must take some of what was sent (where the system can tell)."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._timer: asyncio.TimerHandle | None = None
@@ -28,6 +32,9 @@ class TimedHttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Start the clock: a connection is opened to send something."""
         super().connection_made(transport)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            line = transport.get_extra_info("socket")
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, self.unread_ms)
         self._start()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -21,6 +21,9 @@ from thoughtgate.wire.lines import LineSplitter
 
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
 _LAUNCHER = str(Path(__file__).with_name("launch.py"))
+_SECRET = 4
+"""Characters of the shortest variable that is hidden; a shorter one is a switch, not a secret."""
+
 _STDERR_KEPT = 16 * 1024
 _STDERR_LINES = 20
 _STDERR_WIDTH = 300
@@ -61,6 +64,7 @@ class Child(asyncio.SubprocessProtocol):
         self._room.set()
         self._stdout_open = True
         self._stderr = b""
+        self._secrets: tuple[str, ...] = ()
         self._fault = ""
 
     async def start(self, transport: StdioTransport, environ: Mapping[str, str]) -> None:
@@ -69,6 +73,7 @@ class Child(asyncio.SubprocessProtocol):
         Raises:
             UpstreamUnreachable: It cannot be started.
         """
+        self._secrets = tuple(value for value in transport.env.values() if len(value) >= _SECRET)
         env = child_environment(transport.env, environ)
         _check_command(transport, env)
         try:
@@ -114,8 +119,14 @@ class Child(asyncio.SubprocessProtocol):
             self._finish()
 
     def last_words(self) -> str:
-        """Return the last lines of standard error, without control characters; may be empty."""
+        """Return the last lines of standard error; may be empty.
+
+        Without control characters, and without the values of the server's own variables: programs
+        print the token that was refused.
+        """
         text = _ESCAPES.sub("", self._stderr.decode("utf-8", "replace"))
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
         lines = [_printable(line)[:_STDERR_WIDTH] for line in text.splitlines()]
         return "\n".join([line for line in lines if line][-_STDERR_LINES:])
 
@@ -181,7 +192,7 @@ class Child(asyncio.SubprocessProtocol):
     def _obituary(self) -> str:
         code = None if self._transport is None else self._transport.get_returncode()
         if self._fault:
-            how = self._fault
+            how = f"was stopped: {self._fault}"
         elif code is None:
             how = "closed its output"
         elif code < 0:

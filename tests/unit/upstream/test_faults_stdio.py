@@ -44,6 +44,15 @@ async def test_a_crash_fails_every_pending_call_at_once_and_says_why(era: Era) -
     assert "\x1b" not in caught.value.message
 
 
+async def test_the_last_words_of_a_child_keep_its_secrets() -> None:
+    words = "the token canary-9 of canary-99 is refused, debug=1\n"
+    server = fake_stdio(env={"TOKEN": "canary-9", "USER_KEY": "canary-99", "DEBUG": "1"})
+    async with rig(server) as made:
+        with pytest.raises(UpstreamLost) as caught:
+            await within(made.send("crash", {"code": 7, "words": words}))
+    assert "the token *** of *** is refused, debug=1" in caught.value.message
+
+
 async def test_a_child_that_is_killed_is_named_by_its_signal_and_replaced() -> None:
     async with rig(fake_stdio()) as made:
         await made.call("echo")
