@@ -21,7 +21,7 @@ class TimedHttpProtocol(HttpToolsProtocol):
     """Bytes of a head that is not whole, beyond what came with the end of an earlier request."""
 
     unread_ms: ClassVar[int] = 120_000
-    """Milliseconds in which a client must take some of what was sent (where the system can tell)."""
+    """Milliseconds in which a client must take some of what was sent, where the system can tell."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
