@@ -13,7 +13,7 @@ DOORS = {
 }
 """The three rooms with a door: at most one handler each catches everything."""
 
-CEILINGS = {"noqa": 6, "type: ignore": 10}
+CEILINGS = {"noqa": 5, "type: ignore": 10}
 """How many suppressions there are. Put in the new number when it falls; it may not rise."""
 
 _SUPPRESSION = re.compile(r"#\s*(noqa|type:\s*ignore|pragma|pyright|mypy|ruff)\b")

@@ -84,7 +84,7 @@ def _entry(name: str, given: Mapping[str, object]) -> Server:
     command, url = given["command"], given["url"]
     assert isinstance(command, tuple)
     if bool(command) == bool(url):
-        raise click.UsageError("give a command after `--`, or --url, not both")  # noqa: TRY003 - click takes its text here
+        raise click.UsageError(message="give a command after `--`, or --url, not both")
     transport: Transport
     if command:
         cwd = given["cwd"]
@@ -116,7 +116,7 @@ def _pairs(value: object, option: str) -> dict[str, str]:
     for text in _texts(value):
         key, equals, said = text.partition("=")
         if not equals or not key:
-            raise click.UsageError(f"{option} takes NAME=VALUE")  # noqa: TRY003 - click takes its text here
+            raise click.UsageError(message=f"{option} takes NAME=VALUE")
         pairs[key.strip()] = said
     return pairs
 

@@ -64,7 +64,8 @@ class AnyRun:
         steps = [one for one in self.steps if one["tool"] == tool and "arguments" in one]
         own = [one["each"] if "each" in one else [one["arguments"]["text"]] for one in steps]
         reasoned = sum(one["tool"] == tool for one in self.steps) - len(steps)
-        return sum(max(texts.count(text), 1) for texts in own) + reasoned
+        planned: int = sum(max(texts.count(text), 1) for texts in own)
+        return planned + reasoned
 
     def does(self, call: Invocation) -> Outcome:
         status = self.chance.choice([OutcomeStatus.OK] * 4 + list(OutcomeStatus))
