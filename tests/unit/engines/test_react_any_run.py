@@ -63,7 +63,7 @@ class AnyRun:
         """Return how many writes of a text there may be: a step's own, or one that was reasoned."""
         steps = [one for one in self.steps if one["tool"] == tool and "arguments" in one]
         own = [one["each"] if "each" in one else [one["arguments"]["text"]] for one in steps]
-        reasoned = sum(one["tool"] == tool for one in self.steps) - len(steps)
+        reasoned: int = sum(one["tool"] == tool for one in self.steps) - len(steps)
         planned: int = sum(max(texts.count(text), 1) for texts in own)
         return planned + reasoned
 
