@@ -28,6 +28,24 @@ def test_clients_that_hang_up_end_nothing_but_their_own_request(place: Home) -> 
         assert gateway.stop() == 0
 
 
+def test_a_stdio_client_that_takes_no_answer_ends_the_talk_quietly(place: Home) -> None:
+    with subprocess.Popen(
+        command("serve", "--stdio"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=place.environment,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stdin.write(PING * 500)
+        process.stdin.flush()
+        assert process.stderr.read() == b""
+        assert process.wait(START) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

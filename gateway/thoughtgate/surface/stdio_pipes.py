@@ -31,6 +31,20 @@ class FilePipe:
         """Return at once: a file always has room."""
 
 
+class PipeWriter(asyncio.StreamWriter):
+    """The writing end of a pipe; uvloop has an error of its own for one whose reader is gone."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Write bytes.
+
+        Raises:
+            BrokenPipeError: Nobody reads any more.
+        """
+        if self.transport.is_closing():
+            raise BrokenPipeError
+        super().write(data)
+
+
 @asynccontextmanager
 async def claimed_stdio() -> AsyncIterator[tuple[Reader, Writer]]:
     """Give the streams of this process's standard input and output; closed at the end."""
@@ -63,7 +77,7 @@ async def _writer(fd: int, ending: ExitStack) -> Writer:
     ending.callback(transport.close)
     # nothing may wait in our own buffer: what is there at the end would be lost
     transport.set_write_buffer_limits(high=0)
-    return asyncio.StreamWriter(transport, protocol, None, loop)
+    return PipeWriter(transport, protocol, None, loop)
 
 
 def _is_file(fd: int) -> bool:
