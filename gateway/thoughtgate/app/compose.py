@@ -119,8 +119,8 @@ def _composed(
         )
     )
     thinking = reasoning(settings, gateway, means.client, exporter, capture)
-    door.open(thinking.tool)
     keeper = Keeper(loaded, registry, upstreams, gateway, built_in=[BUILT_IN_SERVER])
+    door.open(thinking.tool, keeper.listed)
     heard.append(keeper)
     return App(
         loaded=loaded,

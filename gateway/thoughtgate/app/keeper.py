@@ -23,6 +23,9 @@ from thoughtgate.upstream.upstreams import Upstreams
 POLL = 0.5
 """Seconds between looks at the registry's revision: a change is seen within a second."""
 
+PATIENCE = 10.0
+"""Seconds that a run waits for servers whose tools nobody has seen yet."""
+
 Progress = Callable[[str], None]
 
 _log = logging.getLogger(__name__)
@@ -89,6 +92,12 @@ class Keeper:
     def unlisted(self) -> tuple[str, ...]:
         """Return the enabled servers whose tools nobody has seen yet."""
         return tuple(s.name for s in self.servers if s.enabled and s.name not in self._listings)
+
+    async def listed(self) -> None:
+        """Return when every server has been listed, or after a few seconds."""
+        missing = self.unlisted()
+        if missing:
+            await asyncio.wait([self.begin_discovery(missing, _log.info)], timeout=PATIENCE)
 
     def begin_discovery(self, names: Iterable[str], say: Progress) -> asyncio.Task[None]:
         """Begin to ask servers for their tools; the keeper owns the task."""

@@ -3,6 +3,7 @@
 Never gives an engine a way to a tool beside the path of every call.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from thoughtgate.app.models import chosen_model, model_named
@@ -19,6 +20,9 @@ from thoughtgate.runs.reason_tool import REASON, Reason, definition
 from thoughtgate.runs.runner import Runner, RunnerSettings
 from thoughtgate.upstream.local import LocalTool, LocalUpstream, local_listing
 from thoughtgate.upstream.ports import HttpClient
+
+Ready = Callable[[], Awaitable[None]]
+"""Returns when the tools that a run may want are known, as far as that can be had soon."""
 
 RUN_SECONDS = 3600.0
 
@@ -68,21 +72,23 @@ class ReasonDoor:
     """The local tool `reason`; it opens once the gateway, which it calls through, is there."""
 
     def __init__(self) -> None:
-        self._open: Reason | None = None
+        self._reason: Reason | None = None
+        self._ready: Ready | None = None
 
     def upstream(self, limits: Limits) -> LocalUpstream:
         """Return the upstream that offers the tool."""
         tool = LocalTool(definition=definition(limits), handler=self._handle)
         return LocalUpstream(BUILT_IN, {REASON: tool})
 
-    def open(self, reason: Reason) -> None:
-        """Let calls in."""
-        self._open = reason
+    def open(self, reason: Reason, ready: Ready) -> None:
+        """Let calls in; each waits for `ready` first."""
+        self._reason, self._ready = reason, ready
 
     async def _handle(self, call: Call) -> Result:
-        if self._open is None:
+        if self._reason is None or self._ready is None:
             raise TypeError(REASON)
-        return await self._open(call)
+        await self._ready()
+        return await self._reason(call)
 
 
 def reasoning(
