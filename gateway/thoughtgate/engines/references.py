@@ -17,10 +17,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from thoughtgate.core.json import JsonObject, JsonValue
+from thoughtgate.schema.weight import weigh
 
 FROM, ITEM, FLAT, LITERAL = "$from", "$item", "$flat", "$literal"
 INPUTS = "inputs"
 """The reserved step id under which the inputs of a run are found."""
+
+MAX_VALUES = 500_000
+MAX_CHARACTERS = 4_194_304
+"""What one resolved value may hold: a few references repeated multiply from step to step."""
 
 _NAMED = 8
 
@@ -109,19 +114,15 @@ def resolve(
     """Return `value` with every reference replaced by what it points at.
 
     Raises:
-        ReferenceMissed: A reference points at nothing.
+        ReferenceMissed: A reference points at nothing, or all of them bring too much.
     """
-    if isinstance(value, list):
-        return [resolve(inner, sources, item) for inner in value]
-    if not isinstance(value, Mapping):
-        return value
-    if FROM in value:
-        return _fetch(parse(value), sources)
-    if ITEM in value:
-        return _from_item(value, item)
-    if LITERAL in value:
-        return _literal(value)
-    return {key: resolve(inner, sources, item) for key, inner in value.items()}
+    found = _resolved(value, sources, item)
+    weight = weigh(found, MAX_VALUES)
+    if weight.nodes > MAX_VALUES or weight.characters > MAX_CHARACTERS:
+        raise ReferenceMissed(
+            why=f"the references bring more than {MAX_VALUES} values or {MAX_CHARACTERS} characters"
+        )
+    return found
 
 
 def point(value: JsonValue, pointer: str, where: str) -> JsonValue:
@@ -140,6 +141,20 @@ def point(value: JsonValue, pointer: str, where: str) -> JsonValue:
             raise ReferenceMissed(why=f"{where}: nothing at {walked}/{token}; {_inventory(here)}")
         walked = f"{walked}/{token}"
     return here
+
+
+def _resolved(value: JsonValue, sources: Mapping[str, Sourced], item: Item | None) -> JsonValue:
+    if isinstance(value, list):
+        return [_resolved(inner, sources, item) for inner in value]
+    if not isinstance(value, Mapping):
+        return value
+    if FROM in value:
+        return _fetch(parse(value), sources)
+    if ITEM in value:
+        return _from_item(value, item)
+    if LITERAL in value:
+        return _literal(value)
+    return {key: _resolved(inner, sources, item) for key, inner in value.items()}
 
 
 def _fetch(reference: Reference, sources: Mapping[str, Sourced]) -> JsonValue:

@@ -79,3 +79,28 @@ def test_references_are_found_at_any_depth_but_not_in_literals() -> None:
     assert [one.step for one in references(value)] == ["x"]
     assert uses_item(value)
     assert not uses_item({"b": {"$literal": {"$item": ""}}})
+
+
+@pytest.mark.parametrize(
+    ("one", "times"), [("x" * 100_000, 42), (list(range(10_000)), 50), ({"k" * 100_000: 1}, 42)]
+)
+def test_references_that_bring_too_much_are_refused_before_it_is_written(
+    one: object, times: int
+) -> None:
+    sources = {"s": Sourced(values=(one,))}
+    few = [{"$from": "s#"}] * (times // 2)
+    assert resolve(few, sources) == [one] * (times // 2)
+    with pytest.raises(ReferenceMissed, match="bring more than"):
+        resolve([{"$from": "s#"}] * times, sources)
+
+
+def test_references_that_multiply_from_step_to_step_are_refused_at_once() -> None:
+    def multiplied(steps: int) -> object:
+        value: object = ["x"]
+        for _ in range(steps):
+            value = resolve([{"$from": "s#"}] * 64, {"s": Sourced(values=(value,))})
+        return value
+
+    multiplied(3)
+    with pytest.raises(ReferenceMissed, match="bring more than"):
+        multiplied(12)
