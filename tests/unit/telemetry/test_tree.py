@@ -119,3 +119,47 @@ def test_no_spans_are_no_text() -> None:
 )  # fmt: skip
 def test_a_duration_is_said_for_people(nanoseconds: int, shown: str) -> None:
     assert duration(nanoseconds) == shown
+
+
+def fan(count: int) -> list[SeenSpan]:
+    """Return a run with `count` equal actions, each with one call below it."""
+    spans = [seen("run", "", "invoke_agent react", took=900)]
+    for n in range(count):
+        spans.append(seen(f"a{n}", "run", "execute_tool read", at=n, took=10 + n))
+        spans.append(seen(f"c{n}", f"a{n}", "tools/call read", at=n, took=5, kind="client"))
+    return spans
+
+
+def test_alike_neighbours_share_a_line_that_counts_them() -> None:
+    _, run, action, call = render(fan(32)).splitlines()
+    assert run.startswith("invoke_agent react")
+    assert action.startswith("└─ execute_tool read ×32")
+    assert action.endswith("10 ms to 41 ms")
+    assert call.startswith("   └─ tools/call read [client] ×32")
+    assert call.endswith(" 5.00 ms")
+    assert len(render(fan(32), whole=True).splitlines()) == 1 + 65
+
+
+def test_one_that_failed_is_not_hidden_among_the_others() -> None:
+    spans = fan(5)
+    spans.append(seen("bad", "run", "execute_tool read", at=2, status="error", description="no"))
+    counted = [line.count("execute_tool read") for line in render(spans).splitlines()]
+    assert sum(counted) == 3
+    assert "✗ error  no" in render(spans)
+
+
+def test_one_with_something_else_below_is_not_hidden_among_the_others() -> None:
+    spans = [*fan(3), seen("x", "a1", "chat small", at=1)]
+    assert render(spans).count("execute_tool read") == 3
+    assert "chat small" in render(spans)
+
+
+def test_a_verdict_that_nobody_gave_stands_in_the_whole_tree_only() -> None:
+    spans = [seen("a", "", "anchor", attributes={names.VALIDATION: "skipped"})]
+    assert "skipped" not in render(spans)
+    assert "validation skipped" in render(spans, whole=True)
+
+
+def test_remarks_are_cut_to_the_width() -> None:
+    spans = [seen("a", "", "s", status="error", description="long " * 30)]
+    assert max(map(len, render(spans, width=60).splitlines()[1:])) == 60
