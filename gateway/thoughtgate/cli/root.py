@@ -1,14 +1,12 @@
-"""The command `thoughtgate`: its groups, its global options and the door for errors.
+"""The command `thoughtgate`: its groups and its global options.
 
 Never does the work of a command; each noun has a file of its own.
 """
 
 import os
 import sys
-from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
@@ -16,17 +14,16 @@ from click.shell_completion import BashComplete, FishComplete, ShellComplete, Zs
 from thoughtgate.cli.audit import audit
 from thoughtgate.cli.config import config
 from thoughtgate.cli.domain import domain
-from thoughtgate.cli.exits import Exit, code_of
+from thoughtgate.cli.door import Door, say_bugs
 from thoughtgate.cli.explain import explain
 from thoughtgate.cli.logs import log_to_stderr
-from thoughtgate.cli.output import json_flag, note, show
+from thoughtgate.cli.output import json_flag, show
 from thoughtgate.cli.registry import registry
 from thoughtgate.cli.run import run
 from thoughtgate.cli.schema import schema
 from thoughtgate.cli.serve import serve
 from thoughtgate.cli.server import server
 from thoughtgate.cli.tool import tool
-from thoughtgate.core.errors import ConfigError, GateError
 
 _COMPLETIONS: dict[str, type[ShellComplete]] = {
     "bash": BashComplete,
@@ -35,42 +32,8 @@ _COMPLETIONS: dict[str, type[ShellComplete]] = {
 }
 
 
-class _Door(click.Group):
-    """The one place where an error becomes a message and an exit code."""
-
-    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override] # click types the keyword arguments that we pass on
-        sys.exit(int(self._ended(args, {**extra, "standalone_mode": False})))
-
-    def _ended(self, args: Sequence[str] | None, extra: dict[str, Any]) -> int:
-        code: int = Exit.OK
-        try:
-            _check_text(sys.argv[1:] if args is None else args)
-            code = super().main(args, **extra) or Exit.OK
-        except click.exceptions.Exit as ended:
-            code = ended.exit_code
-        except (click.Abort, KeyboardInterrupt):
-            note("interrupted")
-            code = Exit.INTERRUPTED
-        except click.ClickException as error:
-            error.show()
-            code = Exit.USAGE
-        except GateError as error:
-            note(f"error: {error.message}")
-            code = code_of(error)
-        return code
-
-
-def _check_text(args: Sequence[str]) -> None:
-    """Refuse what the system gave us as bytes that are no text: nothing could be done with it."""
-    for number, word in enumerate(args, start=1):
-        try:
-            word.encode()
-        except UnicodeEncodeError:
-            raise ConfigError(message=f"argument {number} is not UTF-8: {word[:80]}") from None
-
-
 @click.group(
-    cls=_Door,
+    cls=Door,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 well, 1 the thing asked about failed, 2 usage or configuration, "
     "3 a tool server failed, 4 the registry cannot be used, 5 refused.",
@@ -121,6 +84,7 @@ def main() -> None:
     """Run the command line."""
     _hold_standard_streams()
     log_to_stderr("error")
+    say_bugs()
     cli.main(prog_name="thoughtgate")
 
 
