@@ -9,10 +9,13 @@ from pathlib import Path
 import click
 
 from thoughtgate.cli.exits import Exit
-from thoughtgate.cli.output import clean, json_flag, show, table
+from thoughtgate.cli.output import clean, count, json_flag, show, table
 from thoughtgate.cli.settings import loaded_or_fail, opened_registry
 from thoughtgate.registry.audit import AuditRecord, latest
 from thoughtgate.registry.audit import verify as verified
+
+_UNREADABLE = "unreadable"
+_YEAR_9999 = 253_370_764_800
 
 
 @click.group()
@@ -22,21 +25,32 @@ def audit() -> None:
 
 @audit.command(name="list")
 @click.option("--last", type=click.IntRange(1, 10_000), default=20, show_default=True)
+@click.option("--all", "notes", is_flag=True, help="Also the log's own rows, `audit.…`.")
 @json_flag
 @click.pass_obj
-def list_(chosen: Path | None, last: int, as_json: bool) -> None:
+def list_(chosen: Path | None, last: int, notes: bool, as_json: bool) -> None:
     """List the newest rows, newest first; --json shows all that a row holds."""
     with opened_registry(loaded_or_fail(chosen)) as store:
-        records = latest(store, limit=last)
+        records = latest(store, limit=last, notes=notes)
     value = [
-        {"chain": r.chain, "seq": r.seq, "at": _time(r.at_ns), "hash": r.hash, "row": r.row}
+        {
+            "chain": r.chain,
+            "seq": r.seq,
+            "at": _time(r.at_ns),
+            "hash": r.hash,
+            "row": r.row or None,
+        }
         for r in records
     ]
     head = ("TIME", "ACTION", "DOMAIN", "TOOL", "EFFECT", "OUTCOME")
-    show(value, table(head, map(_cells, records)), as_json=as_json)
+    lines = table(head, map(_cells, records)) if records else ["no calls yet"]
+    show(value, lines, as_json=as_json)
 
 
 def _cells(record: AuditRecord) -> tuple[str, ...]:
+    if not record.row:
+        where = f"chain {record.chain}, row {record.seq}"
+        return (_time(record.at_ns), _UNREADABLE, "", where, "", "")
     row = {key: str(said) for key, said in record.row.items()}
     tool = "/".join(filter(None, (row.get("server"), row.get("tool"))))
     plain = (row.get(key, "") for key in ("effect", "outcome"))
@@ -46,6 +60,8 @@ def _cells(record: AuditRecord) -> tuple[str, ...]:
 def _time(at_ns: int) -> str:
     """Return a time in UTC, to the millisecond."""
     seconds, rest = divmod(at_ns, 1_000_000_000)
+    if not 0 < seconds < _YEAR_9999:
+        return _UNREADABLE
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1_000_000:03d}Z"
 
 
@@ -60,8 +76,9 @@ def verify(context: click.Context, as_json: bool) -> None:
         {"writer": c.writer, "rows": c.rows, "ok": c.ok, "broken_at": c.broken_at, "why": c.why}
         for c in report.chains
     ]
-    value = {"ok": report.ok, "rows": sum(c.rows for c in report.chains), "chains": chains}
-    lines = [f"{len(chains)} chains, {value['rows']} rows: {'whole' if report.ok else 'BROKEN'}"]
+    value = {"ok": report.ok, "rows": report.rows, "chains": chains}
+    counted = f"{count(len(chains), 'chain')}, {count(report.rows, 'row')}"
+    lines = [f"{counted}: {'whole' if report.ok else 'BROKEN'}"]
     lines += [
         f"  {c['writer']}: broken at row {c['broken_at']}: {c['why']}"
         for c in chains

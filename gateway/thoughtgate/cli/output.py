@@ -52,6 +52,11 @@ def note(text: str) -> None:
             os.dup2(nobody.fileno(), sys.stderr.fileno())
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 tool` or `2 tools`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def strong(text: str) -> str:
     """Return `text` in bold where the terminal shows colours."""
     return click.style(text, bold=True) if colours() else text

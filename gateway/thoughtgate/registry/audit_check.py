@@ -1,12 +1,16 @@
-"""Reading and verifying the audit log. Never writes to it, and never holds a long snapshot."""
+"""Reading and verifying the audit log. Never writes to it, and never holds a long snapshot.
+
+SQLite keeps a value of any type in any column, so nothing that is read here is believed to have
+the type that a writer gave it.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import func, select
+from sqlalchemy import Row, func, select
 
 from thoughtgate.core.json import JsonObject
 from thoughtgate.registry import chain, tables
@@ -20,7 +24,10 @@ _PAGE = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:
-    """One stored row; `row` is the JSON object that was hashed, empty fields left out."""
+    """One stored row; `row` is the JSON object that was hashed, empty fields left out.
+
+    Of a row that somebody made unreadable `row` and `hash` are empty, and `at_ns` may be 0.
+    """
 
     chain: str
     seq: int
@@ -64,10 +71,10 @@ class AuditReport:
 
 
 class _Stored(NamedTuple):
-    seq: int
-    at_ns: int
-    hash: bytes
-    body: bytes
+    seq: object
+    at_ns: object
+    hash: object
+    body: object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,17 +97,17 @@ class _Walk:
         expected = self.rows + 1
         if row.seq != expected:
             return _Break(seq=expected, why=f"row {expected} is missing")
-        after = chain.next_hash(self.hash, row.body)
-        if after != row.hash:
+        body = row.body if isinstance(row.body, bytes) else None
+        if body is None or chain.next_hash(self.hash, body) != row.hash:
             return _Break(seq=expected, why="the row or its hash was changed")
         try:
-            decoded = msgspec.json.decode(row.body, type=dict[str, object])
+            decoded = msgspec.json.decode(body, type=dict[str, object])
             self.noted += chain.heads_in(decoded)
         except ValueError:
             return _Break(seq=expected, why="the row is not one that a writer makes")
-        if decoded.get("at_ns", 0) != row.at_ns:
+        if not isinstance(row.at_ns, int) or decoded.get("at_ns", 0) != row.at_ns:
             return _Break(seq=expected, why="the time beside the row was changed")
-        self.hash = after
+        self.hash = chain.next_hash(self.hash, body)
         self.rows = expected
         self.first_ns = self.first_ns or row.at_ns
         self.last_ns = row.at_ns
@@ -123,10 +130,10 @@ def verify(registry: Registry, *, anchored: Iterable[ChainHead] = ()) -> AuditRe
     remembered = set(anchored)
     reports: dict[str, ChainReport] = {}
     for row in stored:
-        head = ChainHead(chain=row.uid, seq=row.head_seq, hash=row.head_hash.hex())
-        reports[row.uid], noted = _follow(database, row.id, head)
+        head = _head(row)
+        reports[head.chain], noted = _follow(database, row.id, head)
         remembered.update(noted)
-    ids = {row.uid: row.id for row in stored}
+    ids = {str(row.uid): row.id for row in stored}
     for head in sorted(remembered, key=attrgetter("chain", "seq")):
         _compare(database, ids, reports, head)
     _find_orphans(database, set(ids.values()), reports)
@@ -138,15 +145,17 @@ def heads(registry: Registry) -> tuple[ChainHead, ...]:
     table = tables.audit_chains
     with registry.database.read() as connection:
         rows = connection.execute(select(table).order_by(table.c.started_ns)).all()
-    return tuple(
-        ChainHead(chain=row.uid, seq=row.head_seq, hash=row.head_hash.hex()) for row in rows
-    )
+    return tuple(map(_head, rows))
 
 
 def latest(
-    registry: Registry, *, limit: int = 100, before_ns: int | None = None
+    registry: Registry, *, limit: int = 100, before_ns: int | None = None, notes: bool = True
 ) -> tuple[AuditRecord, ...]:
-    """Return the newest rows of all chains, newest first; `before_ns` pages back."""
+    """Return the newest rows of all chains, newest first; `before_ns` pages back.
+
+    Without `notes` the rows that writers add by themselves to tie the chains together are left
+    out; what says that rows were lost is not.
+    """
     table, chains = tables.audit, tables.audit_chains
     query = (
         select(chains.c.uid, table.c.seq, table.c.at_ns, table.c.hash, table.c.body)
@@ -156,18 +165,41 @@ def latest(
     )
     if before_ns is not None:
         query = query.where(table.c.at_ns < before_ns)
+    for start in () if notes else chain.NOTE_STARTS:
+        query = query.where(func.substr(table.c.body, 1, len(start)) != start)
     with registry.database.read() as connection:
         rows = connection.execute(query).all()
     return tuple(
         AuditRecord(
             chain=row.uid,
             seq=row.seq,
-            at_ns=row.at_ns,
-            hash=row.hash.hex(),
-            row=msgspec.json.decode(row.body),
+            at_ns=_number(row.at_ns),
+            hash=_hex(row.hash),
+            row=_readable(row.body),
         )
         for row in rows
     )
+
+
+def _head(row: Row[Any]) -> ChainHead:
+    return ChainHead(chain=str(row.uid), seq=_number(row.head_seq), hash=_hex(row.head_hash))
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _hex(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else ""
+
+
+def _readable(body: object) -> JsonObject:
+    """Return a row's body, empty when it is not one that a writer makes."""
+    try:
+        row = msgspec.json.decode(body, type=dict[str, Any]) if isinstance(body, bytes) else {}
+    except ValueError:
+        return {}
+    return row if isinstance(row.get("action"), str) else {}
 
 
 def _follow(
@@ -197,7 +229,7 @@ def _end(database: Database, chain_id: int, head: ChainHead, walk: _Walk) -> _Br
     if walk.rows < head.seq:
         return _Break(seq=walk.rows + 1, why=f"the rows up to {head.seq} are missing")
     if walk.hash.hex() != head.hash:
-        return _Break(seq=head.seq, why="the stored head was changed")
+        return _Break(seq=max(head.seq, 1), why="the stored head was changed")
     table, chains = tables.audit, tables.audit_chains
     with database.read() as connection:
         last = connection.execute(
@@ -206,8 +238,8 @@ def _end(database: Database, chain_id: int, head: ChainHead, walk: _Walk) -> _Br
         known = connection.execute(
             select(chains.c.head_seq).where(chains.c.id == chain_id)
         ).scalar_one()
-    if (last or 0) > known:
-        return _Break(seq=known + 1, why="rows were added behind the stored head")
+    if last is not None and (not isinstance(last, int) or last > _number(known)):
+        return _Break(seq=_number(known) + 1, why="rows were added behind the stored head")
     return None
 
 
@@ -228,7 +260,7 @@ def _compare(
         stored = connection.execute(
             select(table.c.hash).where(table.c.chain == ids[head.chain], table.c.seq == head.seq)
         ).scalar_one_or_none()
-    if stored is None or stored.hex() != head.hash:
+    if _hex(stored) != head.hash:
         reports[head.chain] = replace(
             report,
             broken_at=head.seq,

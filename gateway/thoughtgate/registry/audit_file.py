@@ -187,7 +187,7 @@ def _note(connection: sqlite3.Connection, now: _Chain, action: str, at_ns: int) 
     moved = [
         ChainHead(chain=uid, seq=seq, hash=value.hex())
         for uid, seq, value in found
-        if now.noted.get(uid) != seq
+        if now.noted.get(uid) != seq and isinstance(seq, int) and isinstance(value, bytes)
     ]
     if moved or action != chain.CHECKPOINT:
         now = _link(connection, now, [(at_ns, chain.heads_body(action, at_ns, moved))])

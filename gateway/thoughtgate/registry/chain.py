@@ -20,6 +20,9 @@ from thoughtgate.core.json import JsonObject
 STARTED, CHECKPOINT, CLOSED = "audit.started", "audit.checkpoint", "audit.closed"
 """Rows that a writer adds by itself; they note the heads of the other chains."""
 
+NOTE_STARTS = tuple(f'{{"action":"{note}"'.encode() for note in (STARTED, CHECKPOINT, CLOSED))
+"""How the bodies of those rows begin: keys are sorted."""
+
 GAP = "audit.gap"
 """A row that says how many rows were lost at its place."""
 

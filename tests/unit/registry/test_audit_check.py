@@ -94,11 +94,26 @@ UPDATE audit_chains SET head_seq = 9,
 """
 
 
+UNREADABLE = (
+    "body = CAST(body AS TEXT)",
+    "hash = 'text'",
+    "at_ns = 'text'",
+    "body = X'7B7D'",  # {}
+    "body = X'5B5D'",  # []
+    "body = substr(body, 1, 9)",
+    "body = 7",
+)
+"""What an editor of SQLite files leaves of a row: other types, other JSON, half of it."""
+
+
 @pytest.mark.parametrize(
     ("tampering", "seq"),
     [
         ("UPDATE audit SET body = CAST(replace(body, 'call-4', 'call-X') AS BLOB)", 6),
         ("UPDATE audit SET hash = zeroblob(32) WHERE chain = 1 AND seq = 6", 6),
+        *((f"UPDATE audit SET {to} WHERE chain = 1 AND seq = 6", 6) for to in UNREADABLE),
+        ("UPDATE audit_chains SET head_hash = 'text' WHERE id = 1", 12),
+        ("UPDATE audit_chains SET head_seq = 'text' WHERE id = 1", 1),
         ("UPDATE audit SET at_ns = at_ns + 1 WHERE chain = 1 AND seq = 6", 6),
         ("DELETE FROM audit WHERE chain = 1 AND seq = 5", 5),
         ("DELETE FROM audit WHERE chain = 1 AND seq = 1", 1),
@@ -286,3 +301,33 @@ def test_a_writer_killed_at_work_leaves_a_whole_chain_with_all_that_was_flushed(
     write(registry)
     assert verify(registry).ok
     registry.close()
+
+
+@pytest.mark.parametrize("to", UNREADABLE)
+def test_a_row_that_was_made_unreadable_does_not_hide_the_others(
+    registry: Registry, folder: Path, chains: tuple[str, str], to: str
+) -> None:
+    with raw(folder) as connection:
+        connection.execute(f"UPDATE audit SET {to} WHERE chain = 1 AND seq = 6")
+    rows = latest(registry, limit=100)
+    assert len(rows) == 2 * CLOSED
+    assert sum(row.row.get("action") == "tool.call" for row in rows) >= 2 * ROWS - 1
+    assert write(registry)  # and does not stop the next writer
+
+
+def test_a_head_that_was_made_unreadable_does_not_stop_the_next_writer(
+    registry: Registry, folder: Path, chains: tuple[str, str]
+) -> None:
+    with raw(folder) as connection:
+        connection.execute("UPDATE audit_chains SET head_hash = 'text' WHERE id = 1")
+    written = write(registry)
+    assert broken(verify(registry)) == {chains[0]: CLOSED}
+    assert written in {row.chain for row in latest(registry, limit=1)}
+    assert heads(registry)[0].hash == ""
+
+
+def test_the_rows_of_the_log_itself_can_be_left_out(
+    registry: Registry, chains: tuple[str, str]
+) -> None:
+    rows = latest(registry, limit=100, notes=False)
+    assert [row.row["action"] for row in rows] == ["tool.call"] * 2 * ROWS
