@@ -101,6 +101,6 @@ def test_references_that_multiply_from_step_to_step_are_refused_at_once() -> Non
             value = resolve([{"$from": "s#"}] * 64, {"s": Sourced(values=(value,))})
         return value
 
-    multiplied(3)
+    multiplied(2)
     with pytest.raises(ReferenceMissed, match="bring more than"):
         multiplied(12)
