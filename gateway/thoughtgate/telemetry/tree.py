@@ -151,16 +151,22 @@ def _folded(
 
 def _line(alike: Sequence[SeenSpan], branch: str, look: _Look) -> _Line:
     span = alike[0]
-    times = sorted(one.end_ns - one.start_ns for one in alike)
-    least, most = duration(times[0]), duration(times[-1])
     kind = str(span.attributes.get(names.KIND, ""))
     return _Line(
         branch=branch,
         text=_text(span) + (f" ×{len(alike)}" if len(alike) > 1 else ""),
-        duration=most if least == most else f"{least} to {most}",
+        duration=_range([one.end_ns - one.start_ns for one in alike]),
         remark=_remark(span, whole=look.whole),
         colour=_ERROR if span.status == "error" else _COLOURS.get(kind, ""),
     )
+
+
+def _range(times: Sequence[int]) -> str:
+    least, most = duration(min(times)), duration(max(times))
+    if least == most:
+        return most
+    number, _, unit = least.partition(" ")
+    return f"{number}–{most}" if most.partition(" ")[2] == unit else f"{least}–{most}"
 
 
 def _text(span: SeenSpan) -> str:
@@ -178,15 +184,15 @@ def _remark(span: SeenSpan, *, whole: bool = False) -> str:
     if span.status == "error" and span.description and span.description != reason:
         said.append(clean(span.description))
     for name, label in (
-        (names.SERVER, "server"),
-        (names.ATTEMPT, "attempt"),
-        (names.VALIDATION, "validation"),
-        (names.STOP_REASON, "stopped by"),
+        (names.SERVER, "server "),
+        (names.ATTEMPT, "attempt "),
+        (names.VALIDATION, ""),
+        (names.STOP_REASON, ""),
     ):
         value = attributes.get(name)
         usual = (name == names.ATTEMPT and value == 1) or (not whole and value == "skipped")
         if value not in {None, ""} and not usual:
-            said.append(f"{label} {clean(str(value))}")
+            said.append(label + clean(str(value)))
     return _cut("  ".join(filter(None, said)), REASON_LIMIT)
 
 
