@@ -18,15 +18,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from count import differences, expected, recounted, reported
-from logbook import save, write_logs
-from processes import DemoFailed, Processes, environment, free_port, module
-from show import Screen, shortened, wants_color
+try:
+    from count import differences, expected, recounted, reported
+    from logbook import save, write_logs
+    from processes import DemoFailed, Processes, environment, free_port, module
+    from show import Screen, wants_color
 
-from thoughtgate.telemetry.otlp import SeenSpan
-from thoughtgate.telemetry.tree import render
-from thoughtgate.testing.otlp import OtlpReceiver
-from thoughtgate_client import Gate, GateError, RunResult, connect
+    from thoughtgate.telemetry.otlp import SeenSpan
+    from thoughtgate.telemetry.tree import render
+    from thoughtgate.testing.otlp import OtlpReceiver
+    from thoughtgate_client import Gate, GateError, RunResult, connect
+except ImportError as missing:
+    sys.exit(f"this Python lacks what the demo needs ({missing}); run `make demo` in the clone")
 
 HERE = Path(__file__).resolve().parent
 TASK = (
@@ -38,6 +41,9 @@ START = 30.0
 """Seconds that a process gets to start; a busy machine needs some."""
 
 RUN = 45.0
+MOST = 5
+"""How many types of errors the result shows."""
+
 INCLUDED = ("logs/*", "report/*", "notify/send_webhook", "files/read_file", "files/list_directory")
 TOOLS = 9
 
@@ -62,6 +68,11 @@ class Places:
     def reports(self) -> Path:
         """Where reports are written."""
         return self.root / "reports"
+
+    @property
+    def report(self) -> Path:
+        """The report of the run."""
+        return self.reports / "report.md"
 
     @property
     def received(self) -> Path:
@@ -93,6 +104,7 @@ async def _start(processes: Processes, places: Places, otlp: str, screen: Screen
         "logs": ["--root", str(places.logs)],
         "report": ["--out", str(places.reports)],
     }
+    screen.line("starting the webhook and the tool servers …")
     processes.start("webhook", [sys.executable, str(HERE / "webhook.py"), str(places.received)], {})
     for name, arguments in servers.items():
         _start_server(processes, name, arguments)
@@ -102,9 +114,11 @@ async def _start(processes: Processes, places: Places, otlp: str, screen: Screen
     _start_server(
         processes, "notify", ["--webhook", "team=env:DEMO_HOOK", "--outbox", outbox], hook
     )
-    addresses = {name: await processes.address(name, START) for name in (*servers, "notify")}
-    for name, address in addresses.items():
-        screen.line(f"{name:<9} {address}")
+    addresses: dict[str, str] = {}
+    for name in (*servers, "notify"):
+        addresses[name] = await processes.address(name, START)
+        screen.line(f"{name:<9} {addresses[name]}")
+    screen.line("starting the gateway …")
     port = free_port()
     config = places.root / "thoughtgate.toml"
     config.write_text(_config(port, addresses, places.reports), encoding="utf-8")
@@ -167,7 +181,8 @@ async def _ready(url: str, processes: Processes) -> None:
 async def _reason(url: str, processes: Processes, screen: Screen) -> RunResult:
     plan = (HERE / "plan.toml").read_text(encoding="utf-8")
     async with connect(url) as gate:
-        screen.heading(f"task: {TASK}")
+        screen.heading("task")
+        screen.paragraph(TASK)
         run = await _run(gate, plan, screen)
     processes.check("gateway")
     return run
@@ -188,30 +203,32 @@ def _show_trace(spans: tuple[SeenSpan, ...], places: Places, screen: Screen) -> 
     [(trace, size)] = sizes.most_common(1)
     members = [span for span in spans if span.trace_id == trace]
     file = places.root / "trace.txt"
-    file.write_text(render(members), encoding="utf-8")
-    print(shortened(render(members, color=screen.color)))
-    screen.line(f"{size} spans; the whole tree is in {file}")
+    file.write_text(render(members, whole=True), encoding="utf-8")
+    print(render(members, color=screen.color, width=screen.width), end="")
+    screen.line(f"each of the {size} spans has a line in {file.name}")
 
 
 def _verdict(run: RunResult, places: Places, screen: Screen) -> bool:
     """Hold the run's outcome against what the writer of the logs knows."""
-    screen.line(f"run {run.run_id}: {run.status}, {run.stop_reason}")
-    screen.line(f"answer: {run.answer}")
     manifest = json.loads(places.manifest.read_text(encoding="utf-8"))
-    truth = expected(manifest)
-    report = places.reports / "report.md"
+    truth, found = expected(manifest), _table(places.report)
     messages = [json.loads(f.read_text("utf-8")) for f in sorted(places.received.glob("*.json"))]
     sent: Counter[str] = Counter()
     for message in messages:
         sent.update({row["key"]: row["count"] for row in message["body"].get("by_type", ())})
+    screen.line(f"{found.total()} errors of {len(found)} types; the most frequent:")
+    screen.bars(found.most_common(MOST))
+    screen.line(f"run       {run.status}, {run.stop_reason}")
+    screen.line(f"webhook   {len(messages)} message received, {sent.total()} errors in it")
+    screen.line("checked against what the writer of the logs noted, by other code:")
     checks = [
-        (not run.partial and run.stop_reason == "final_answer", "the run came to its end"),
-        (report.is_file(), f"the report is in {report}, its chart beside it"),
-        (_agrees(truth, recounted(manifest), screen), "the files hold what their writer says"),
-        (_agrees(truth, _table(report), screen), f"the report's {truth.total()} errors are right"),
-        (len(messages) == 1, f"the webhook received {len(messages)} message"),
-        (_agrees(truth, sent, screen), "the message says the same"),
-        (_keyed(messages), "it came with an idempotency key"),
+        (not run.partial and run.stop_reason == "final_answer", "the run finished"),
+        (places.report.is_file(), "the report was written"),
+        (_agrees(truth, recounted(manifest), screen), f"the logs hold {truth.total()} errors"),
+        (_agrees(truth, found, screen), "the report has the same count for each type"),
+        (len(messages) == 1, "the webhook was sent once"),
+        (_agrees(truth, sent, screen), "its message has the same count for each type"),
+        (_keyed(messages), "its message has an idempotency key"),
     ]
     for good, text in checks:
         screen.verdict(good, text)
@@ -246,9 +263,10 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     # interrupted in the middle of a message, the SDK would log a traceback of no use to anybody
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
+    places = Places(root=root.resolve())
     screen = Screen(color=wants_color(given.no_color), live=sys.stdout.isatty())
     try:
-        good = asyncio.run(demo(Places(root=root.resolve()), given.seed, screen))
+        good = asyncio.run(demo(places, given.seed, screen))
     except (DemoFailed, GateError) as failure:
         screen.verdict(False, str(failure))
         screen.line(f"what the processes said is in {root / 'processes'}")
@@ -256,7 +274,10 @@ def main() -> int:
     except KeyboardInterrupt:
         screen.line("interrupted; everything that was started has ended")
         return 130
-    screen.line(f"everything is kept in {root}")
+    screen.line(f"kept in   {places.root}")
+    if places.report.is_file():
+        screen.line("report, its charts beside it:")
+        print(places.report)
     return 0 if good else 1
 
 

@@ -5,14 +5,18 @@ log.
 """
 
 import os
+import shutil
 import sys
+import textwrap
 import time
+import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from thoughtgate_client import Step, StepKind
 
 _COLOURS = {StepKind.THOUGHT: "36", StepKind.ACTION: "33", StepKind.OBSERVATION: "32"}
-_WIDTH = 130
+_BAR = 30
 _ALIKE = 3
 """How many steps of one kind and label are shown; the rest of a fan-out is counted."""
 
@@ -26,6 +30,7 @@ class Screen:
     alike: tuple[StepKind, str] | None = None
     count: int = 0
     began: float = field(default_factory=time.monotonic)
+    width: int = field(default_factory=lambda: shutil.get_terminal_size().columns)
 
     def heading(self, text: str) -> None:
         """Begin a part."""
@@ -36,15 +41,28 @@ class Screen:
         """Say something."""
         print(f"   {text}", flush=True)
 
+    def paragraph(self, text: str) -> None:
+        """Say something long."""
+        for line in textwrap.wrap(text, self.width - 3):
+            self.line(line)
+
+    def bars(self, counts: Sequence[tuple[str, int]]) -> None:
+        """Draw counts, the first of which is the greatest."""
+        label = max((_columns(name) for name, _ in counts), default=0)
+        for name, count in counts:
+            bar = "█" * max(round(_BAR * count / counts[0][1]), 1)
+            gap = " " * (label - _columns(name))
+            self.line(f"  {name}{gap}  {self._painted('36', bar)} {count}")
+
     def step(self, step: Step) -> None:
         """Show a Thought, Action or Observation as it comes; progress on a line that passes."""
         if step.kind is StepKind.PROGRESS:
             if self.live:
-                print(f"\r\x1b[K   … {_one_line(step.body)}", end="", flush=True)
+                print(f"\r\x1b[K   … {self._fitted(step.body, 6)}", end="", flush=True)
             return
         if step.kind in {StepKind.PLAN, StepKind.VALIDATION, StepKind.OTHER}:
             self.settle()
-            self._fresh(_one_line(step.text))
+            self._fresh(self._fitted(step.text, 4))
             return
         if self.alike != (step.kind, step.label):
             self.settle()
@@ -52,7 +70,8 @@ class Screen:
         self.count += 1
         if self.count <= _ALIKE:
             kind = self._painted(_COLOURS.get(step.kind, "2"), f"{step.kind.value:<11}")
-            self._fresh(f"{kind} {step.label:<12} {_one_line(step.body)}")
+            body = self._fitted(step.body, 17 + max(len(step.label), 12))
+            self._fresh(f"{kind} {step.label:<12} {body}")
 
     def settle(self) -> None:
         """Say how many steps like the last were not shown."""
@@ -69,6 +88,17 @@ class Screen:
         mark = self._painted("32", "✓") if good else self._painted("31", "✗")
         print(f"   {mark} {text}", flush=True)
 
+    def _fitted(self, text: str, taken: int) -> str:
+        """Return `text` as one line, cut to what the terminal has left of a line."""
+        flat = "".join(c if c.isprintable() else " " for c in text)
+        room = max(self.width - taken, 10)
+        if _columns(flat) <= room:
+            return flat
+        flat = flat[:room]
+        while _columns(flat) >= room:
+            flat = flat[:-1]
+        return flat + "…"
+
     def _painted(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self.color else text
 
@@ -78,15 +108,5 @@ def wants_color(no_color: bool) -> bool:
     return sys.stdout.isatty() and not no_color and not os.environ.get("NO_COLOR")
 
 
-def shortened(tree: str, head: int = 24, tail: int = 32) -> str:
-    """Return a long tree without its middle."""
-    lines = tree.rstrip("\n").split("\n")
-    if len(lines) <= head + tail + 1:
-        return "\n".join(lines)
-    left_out = len(lines) - head - tail
-    return "\n".join([*lines[:head], f"  … {left_out} more lines …", *lines[-tail:]])
-
-
-def _one_line(text: str) -> str:
-    flat = "".join(c if c.isprintable() else " " for c in text)
-    return flat if len(flat) <= _WIDTH else flat[: _WIDTH - 1] + "…"
+def _columns(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

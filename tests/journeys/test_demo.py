@@ -19,7 +19,7 @@ async def started(keep: Path, *arguments: str) -> asyncio.subprocess.Process:
         "--keep",
         str(keep),
         *arguments,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(
+        env={**os.environ, "COLUMNS": "80", "PYTHONPATH": os.pathsep.join(
             str(ROOT / part) for part in ("gateway", "client", "servers", "proto"))},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -48,6 +48,12 @@ async def test_the_demo_does_the_main_job_and_proves_it(tmp_path: Path) -> None:
     for word in ("thought ", "action ", "observation ", "invoke_agent", "seed 5"):
         assert word in said
     assert "\x1b" not in said
+    assert " ×" in said, "alike spans share a line"
+    assert said.count("█ ") == 5
+    assert said.splitlines()[-1] == str(tmp_path / "out" / "reports" / "report.md")
+    assert [
+        line for line in said.splitlines() if len(line) > 80 and str(tmp_path) not in line
+    ] == []
     assert (tmp_path / "out" / "reports" / "report.svg").is_file()
     assert still_running(tmp_path) == []
 
@@ -79,6 +85,21 @@ async def test_a_demo_that_is_interrupted_in_the_middle_of_its_run_ends_what_it_
     assert b"interrupted" in rest
     assert b"Traceback" not in rest
     assert still_running(tmp_path) == []
+
+
+async def test_a_python_without_our_packages_is_told_what_to_do() -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-S",
+        str(ROOT / "examples" / "demo" / "demo.py"),
+        env={},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said = (await within(process.communicate(), 20))[0].decode()
+    assert process.returncode == 1, said
+    assert "run `make demo`" in said
+    assert "Traceback" not in said
 
 
 async def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
