@@ -7,23 +7,15 @@ import os
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from thoughtgate.cli.audit import audit
-from thoughtgate.cli.config import config
-from thoughtgate.cli.domain import domain
 from thoughtgate.cli.door import Door, say_bugs
-from thoughtgate.cli.explain import explain
+from thoughtgate.cli.lazy import LazyCommands, Place
 from thoughtgate.cli.logs import log_to_stderr
 from thoughtgate.cli.output import json_flag, show
-from thoughtgate.cli.registry import registry
-from thoughtgate.cli.run import run
-from thoughtgate.cli.schema import schema
-from thoughtgate.cli.serve import serve
-from thoughtgate.cli.server import server
-from thoughtgate.cli.tool import tool
 
 _COMPLETIONS: dict[str, type[ShellComplete]] = {
     "bash": BashComplete,
@@ -32,8 +24,50 @@ _COMPLETIONS: dict[str, type[ShellComplete]] = {
 }
 
 
+PLACES = {
+    "serve": Place(
+        "thoughtgate.cli.serve:serve",
+        "Serve clients over HTTP at /mcp and /mcp/DOMAIN, or one client with --stdio.",
+    ),
+    "server": Place(
+        "thoughtgate.cli.server:server", "Register tool servers, and see how they stand."
+    ),
+    "tool": Place("thoughtgate.cli.tool:tool", "The tools of the registered servers."),
+    "domain": Place(
+        "thoughtgate.cli.domain:domain", "Named views of the tools, one endpoint each."
+    ),
+    "run": Place("thoughtgate.cli.run:run", "Hand tasks to a reasoning engine."),
+    "explain": Place(
+        "thoughtgate.cli.explain:explain",
+        "Print the stages that a call of TOOL passes, in order, with what each will do.",
+    ),
+    "schema": Place("thoughtgate.cli.schema:schema", "JSON Schema, as the gateway sees it."),
+    "config": Place("thoughtgate.cli.config:config", "Check, show and describe the configuration."),
+    "audit": Place("thoughtgate.cli.audit:audit", "The tamper-evident log of every call."),
+    "registry": Place(
+        "thoughtgate.cli.registry:registry",
+        "The database of servers, tools, domains and audit rows.",
+    ),
+}
+"""The commands with a file of their own; what they tell of themselves stands there as well."""
+
+
+class _Root(Door):
+    """The whole command line; what it lists is not imported for that."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = self._lazy = LazyCommands(PLACES)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the names of the commands and what they are for."""
+        room = formatter.width - 6 - max(map(len, self._lazy))
+        with formatter.section("Commands"):
+            formatter.write_dl([(n, self._lazy.help_of(n, room)) for n in sorted(self._lazy)])
+
+
 @click.group(
-    cls=Door,
+    cls=_Root,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 well, 1 the thing asked about failed, 2 usage or configuration, "
     "3 a tool server failed, 4 the registry cannot be used, 5 refused.",
@@ -63,21 +97,6 @@ def version(as_json: bool) -> None:
 def completion(shell: str) -> None:
     """Print the completion script of a shell: eval "$(thoughtgate completion bash)"."""
     click.echo(_COMPLETIONS[shell](cli, {}, "thoughtgate", "_THOUGHTGATE_COMPLETE").source())
-
-
-for _command in (
-    serve,
-    server,
-    tool,
-    domain,
-    run,
-    explain,
-    schema,
-    config,
-    audit,
-    registry,
-):
-    cli.add_command(_command)
 
 
 def main() -> None:
