@@ -21,6 +21,7 @@ from thoughtgate.wire.lines import LineSplitter
 
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
 _LAUNCHER = str(Path(__file__).with_name("launch.py"))
+_OWN_COMMANDS = (str(Path(sys.executable).parent),) if sys.executable else ()
 _SECRET = 4
 """Characters of the shortest variable that is hidden; a shorter one is a switch, not a secret."""
 
@@ -40,8 +41,14 @@ class Patience:
 
 
 def child_environment(own: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the small environment of a child: a few of ours, and the server's own."""
-    return {name: environ[name] for name in _INHERITED if name in environ} | dict(own)
+    """Return the small environment of a child: a few of ours, and the server's own.
+
+    The folder of our own commands ends our PATH: `thoughtgate-files` is found there also when the
+    gateway was started by its full path.
+    """
+    ours = {name: environ[name] for name in _INHERITED if name in environ}
+    ours["PATH"] = os.pathsep.join((environ.get("PATH") or os.defpath, *_OWN_COMMANDS))
+    return ours | dict(own)
 
 
 class Child(asyncio.SubprocessProtocol):
@@ -218,7 +225,9 @@ def _check_command(transport: StdioTransport, env: Mapping[str, str]) -> None:
     """Say what is missing in words of ours, before the launcher can only exit."""
     name = transport.argv[0] if transport.argv else ""
     if transport.cwd is not None and not Path(transport.cwd).is_dir():
-        raise UpstreamUnreachable(message=f"cannot start {name}: its folder does not exist")
+        raise UpstreamUnreachable(
+            message=f"cannot start {name}: its folder {transport.cwd} does not exist"
+        )
     looked_for = str(Path(transport.cwd or ".") / name) if "/" in name else name
     if not name or shutil.which(looked_for, path=env.get("PATH", os.defpath)) is None:
         raise UpstreamUnreachable(

@@ -20,6 +20,7 @@ from thoughtgate.core.errors import (
 )
 from thoughtgate.core.servers import LocalTransport, Server, UpstreamState
 from thoughtgate.upstream.breaker import Backoff, Breaker
+from thoughtgate.upstream.child import child_environment
 from thoughtgate.upstream.http_rules import server_headers, target
 from thoughtgate.upstream.local import LocalTool, LocalUpstream
 from thoughtgate.wire.messages import BadMessage, decode
@@ -205,3 +206,10 @@ async def test_a_watcher_that_fails_does_not_leave_callers_waiting() -> None:
 def test_a_servers_headers_are_its_own_and_not_the_connections() -> None:
     sent = server_headers({"X-Key": "k", "Host": "evil", "Accept-Encoding": "gzip", "TE": "x"})
     assert sent == {"user-agent": "thoughtgate", "x-key": "k"}
+
+
+def test_our_own_commands_are_found_by_name_also_when_they_are_not_on_the_path() -> None:
+    own = str(Path(sys.executable).parent)
+    assert child_environment({}, {"PATH": "/usr/bin"})["PATH"] == f"/usr/bin:{own}"
+    assert child_environment({}, {})["PATH"].endswith(f":{own}")
+    assert child_environment({"PATH": "/mine"}, {"PATH": "/usr/bin"})["PATH"] == "/mine"
