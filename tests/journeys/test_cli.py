@@ -169,6 +169,33 @@ def test_a_server_is_added_shown_changed_and_removed(empty: Home) -> None:
     assert refused(empty, "server", "rm", "files")[0] == Exit.USAGE
 
 
+def test_a_command_keeps_the_folder_that_it_was_registered_in(
+    empty: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(empty.folder)
+    result = empty.invoke("server", "add", "here", "--", "./srv")
+    assert "thoughtgate server list --check" in result.stderr
+    done(empty, "server", "add", "there", "--cwd", "sub", "--", "./srv")
+    done(empty, "server", "add", "web", "--url", "http://h/mcp")
+    folders = [empty.said("server", "show", name)["cwd"] for name in ("here", "there", "web")]
+    assert folders == [str(empty.folder), str(empty.folder / "sub"), ""]
+    assert f"cwd: {empty.folder}\n" in done(empty, "server", "show", "here")
+
+
+def test_servers_are_shown_without_the_key_of_their_secrets(place: Home) -> None:
+    done(place, "server", "add", "w2", "--url", f"http://h/mcp?k={SECRET}")
+    (place.state / "registry.key").unlink()
+    assert {row["name"] for row in place.said("server", "list")} == {"fixed", "mine", "w2", "web"}
+    assert place.said("server", "show", "mine")["secrets"] == ["KEY"]
+    code, said = refused(place, "tool", "list")
+    assert code == Exit.STORE
+    assert "secrets of servers mine, w2" in said
+
+
+def test_an_empty_registry_says_how_to_begin(empty: Home) -> None:
+    assert done(empty, "server", "list").startswith("no servers yet; add one with: ")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -178,6 +205,9 @@ def test_a_server_is_added_shown_changed_and_removed(empty: Home) -> None:
         ("x", "--url", "ftp://h/mcp"),
         ("x", "--env", "A", "--", "srv"),
         ("x", "--call-timeout", "0", "--", "srv"),
+        ("x", "--url", "http://h/mcp", "--env", "A=b"),
+        ("x", "--url", "http://h/mcp", "--cwd", "/tmp"),
+        ("x", "--header", "A=b", "--", "srv"),
     ],
     ids=repr,
 )

@@ -15,7 +15,16 @@ from thoughtgate.registry.store import Registry
 
 def all_servers(loaded: Loaded, registry: Registry) -> tuple[Server, ...]:
     """Return the servers by name; those of the configuration file win."""
-    found = {server.name: server for server in registry.servers()}
+    return _merged(registry.servers(), loaded)
+
+
+def shown_servers(loaded: Loaded, registry: Registry) -> tuple[Server, ...]:
+    """Return the same without the registry's secrets, fit to be shown; needs no key."""
+    return _merged(registry.servers_without_secrets(), loaded)
+
+
+def _merged(registered: tuple[Server, ...], loaded: Loaded) -> tuple[Server, ...]:
+    found = {server.name: server for server in registered}
     found.update({server.name: server for server in servers_of(loaded.settings)})
     return tuple(found[name] for name in sorted(found))
 

@@ -4,7 +4,7 @@ Never opens a connection.
 """
 
 from thoughtgate.app.admission import part_of, remembered
-from thoughtgate.app.entries import all_servers
+from thoughtgate.app.entries import shown_servers
 from thoughtgate.app.reasoning import BUILT_IN_SERVER, built_in_listing, with_engine
 from thoughtgate.catalog import Catalog, merge
 from thoughtgate.config.files import Loaded
@@ -17,7 +17,7 @@ def offline_catalog(loaded: Loaded, registry: Registry) -> Catalog:
     """Return the catalogue of the enabled servers as they were last seen, with our own tools."""
     own = built_in_listing(loaded.settings)
     parts = [part_of(own, BUILT_IN_SERVER, loaded, registry)]
-    for server in all_servers(loaded, registry):
+    for server in shown_servers(loaded, registry):
         listing = remembered(server, registry) if server.enabled else None
         if listing is not None:
             parts.append(part_of(listing, server, loaded, registry))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from thoughtgate.app.entries import all_servers
+from thoughtgate.app.entries import shown_servers
 from thoughtgate.app.probe import probed
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.masks import shown_transport
@@ -35,6 +35,12 @@ from thoughtgate.core.servers import (
 )
 
 _WELL = {UpstreamState.READY, UpstreamState.DISABLED}
+_MISFITS = {
+    "env": "--env is for a command; a server at --url takes --header",
+    "cwd": "--cwd is for a command; a server at --url has no folder",
+    "headers": "--header is for --url; a command takes --env",
+}
+_NONE = "no servers yet; add one with: thoughtgate server add NAME -- COMMAND"
 _SHOWN = ("name", "state", "tools", "transport", "source")
 
 
@@ -53,7 +59,7 @@ def server() -> None:
 @click.option("--url", help="Streamable HTTP endpoint instead of a command.")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="HTTP header.")
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="Environment of the child.")
-@click.option("--cwd", help="Working directory of the child.")
+@click.option("--cwd", help="Working directory of the child; else the present one.")
 @click.option("--tag", "tags", multiple=True, help="Word that domains may include.")
 @click.option("--trusted", is_flag=True, help="Believe the tools' own read-only hints.")
 @click.option("--era", type=click.Choice([e.value for e in Era]), help="Protocol era to speak.")
@@ -77,7 +83,7 @@ def add(context: click.Context, /, name: str, replace: bool, **given: object) ->
         if not replace and name in store.server_names():
             raise ConfigError(message=f"server {name} is registered already; add --replace")
         store.put_server(entry)
-    note(f"server {name} registered; see its tools with: thoughtgate tool list")
+    note(f"server {name} registered; see if it answers with: thoughtgate server list --check")
 
 
 def _entry(name: str, given: Mapping[str, object]) -> Server:
@@ -85,11 +91,13 @@ def _entry(name: str, given: Mapping[str, object]) -> Server:
     assert isinstance(command, tuple)
     if bool(command) == bool(url):
         raise click.UsageError(message="give a command after `--`, or --url, not both")
+    for option in ("env", "cwd") if url else ("headers",):
+        if given[option]:
+            raise click.UsageError(message=_MISFITS[option])
     transport: Transport
     if command:
-        cwd = given["cwd"]
         transport = StdioTransport(
-            argv=command, env=_pairs(given["env"], "--env"), cwd=str(cwd) if cwd else None
+            argv=command, env=_pairs(given["env"], "--env"), cwd=_folder(given["cwd"])
         )
     else:
         transport = HttpTransport(url=str(url), headers=_pairs(given["headers"], "--header"))
@@ -105,6 +113,14 @@ def _entry(name: str, given: Mapping[str, object]) -> Server:
         call_timeout=float(str(given["call_timeout"])),
         start_timeout=float(str(given["start_timeout"])),
     )
+
+
+def _folder(cwd: object) -> str:
+    """Return the folder that relative paths of a command mean, wherever a gateway is started."""
+    try:
+        return str(Path.cwd() / str(cwd or ""))
+    except FileNotFoundError:
+        raise ConfigError(message="the present folder is gone; give --cwd") from None
 
 
 def _texts(value: object) -> Sequence[str]:
@@ -130,12 +146,12 @@ def list_(context: click.Context, check: bool, as_json: bool) -> None:
     loaded = loaded_or_fail(context.obj)
     states = probed(loaded, note) if check else {}
     with opened_registry(loaded) as store:
-        entries = all_servers(as_written(loaded), store)
+        entries = shown_servers(as_written(loaded), store)
         known = {entry.name: len(store.known_tools(entry.name)) for entry in entries}
     rows = [_row(entry, known[entry.name], states.get(entry.name)) for entry in entries]
     head = ("NAME", "STATE", "TOOLS", "TRANSPORT", "FROM")
     cells = [tuple(str(row[key]) for key in _SHOWN) for row in rows]
-    show(rows, table(head, cells), as_json=as_json)
+    show(rows, table(head, cells) if rows else [_NONE], as_json=as_json)
     for row in rows:
         if row["reason"] and not as_json:
             note(f"{row['name']}: {row['reason']}")
@@ -162,7 +178,7 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
     """Show one server; values of secrets are hidden."""
     loaded = loaded_or_fail(chosen)
     with opened_registry(loaded) as store:
-        entries = {entry.name: entry for entry in all_servers(as_written(loaded), store)}
+        entries = {entry.name: entry for entry in shown_servers(as_written(loaded), store)}
         entry = entries.get(name)
         if entry is None:
             raise ConfigError(message=f"no server is named {name}; see: thoughtgate server list")
@@ -172,6 +188,7 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
         "enabled": entry.enabled,
         "trusted": entry.trusted,
         "transport": shown_transport(entry.transport),
+        "cwd": _cwd(entry.transport),
         "secrets": _secret_names(entry.transport),
         "tags": sorted(entry.tags),
         "era": entry.era.value if entry.era else "found out",
@@ -184,6 +201,10 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
     }
     lines = (one_line(f"{key}: {_said(said)}".rstrip()) for key, said in value.items())
     show(value, lines, as_json=as_json)
+
+
+def _cwd(transport: Transport) -> str:
+    return (transport.cwd if isinstance(transport, StdioTransport) else None) or ""
 
 
 def _secret_names(transport: Transport) -> list[str]:

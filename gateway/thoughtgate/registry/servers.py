@@ -22,7 +22,7 @@ from thoughtgate.core.servers import (
 )
 from thoughtgate.registry import tables
 from thoughtgate.registry.values import Stamp, check_name, from_json, to_json
-from thoughtgate.registry.vault import Place, Sealed, Vault
+from thoughtgate.registry.vault import KeyUse, Place, Sealed, Vault
 
 _ENV, _HEADER, _URL = "env:", "header:", "url"
 
@@ -89,8 +89,12 @@ def names(connection: Connection) -> tuple[str, ...]:
     return tuple(connection.execute(select(table.c.name).order_by(table.c.name)).scalars())
 
 
-def load(connection: Connection, vault: Vault, name: str | None = None) -> tuple[Server, ...]:
+def load(
+    connection: Connection, vault: Vault | None, name: str | None = None
+) -> tuple[Server, ...]:
     """Return all servers sorted by name, or only the one of this name.
+
+    Without a vault every secret is the empty text, and a URL has none of its secret parts.
 
     Raises:
         StoreSealed: A secret cannot be opened.
@@ -99,10 +103,14 @@ def load(connection: Connection, vault: Vault, name: str | None = None) -> tuple
     query, hidden = select(table).order_by(table.c.name), select(secrets)
     if name is not None:
         query, hidden = query.where(table.c.name == name), hidden.where(secrets.c.server == name)
+    rows = connection.execute(hidden).all()
+    if vault is not None:
+        vault.expect({KeyUse(row.server, row.key_id) for row in rows})
     opened: dict[str, dict[str, str]] = {}
-    for row in connection.execute(hidden):
+    for row in rows:
         place = Place(server=row.server, field=row.field)
-        value = vault.open(Sealed(key_id=row.key_id, sealed=row.sealed), place)
+        sealed = Sealed(key_id=row.key_id, sealed=row.sealed)
+        value = vault.open(sealed, place) if vault is not None else ""
         opened.setdefault(row.server, {})[row.field] = value
     return tuple(
         Server(
@@ -123,8 +131,8 @@ def _put_secrets(
     connection.execute(delete(table).where(table.c.server == name))
     if not hidden:
         return
-    in_use = connection.execute(select(table.c.key_id).distinct()).scalars().all()
-    vault.admit(in_use)
+    in_use = connection.execute(select(table.c.server, table.c.key_id).distinct()).all()
+    vault.admit([KeyUse(row.server, row.key_id) for row in in_use])
     for field, value in hidden.items():
         sealed = vault.seal(value, Place(server=name, field=field))
         row = {"server": name, "field": field, "key_id": sealed.key_id, "sealed": sealed.sealed}
@@ -178,7 +186,7 @@ def _join(plain: Mapping[str, Any], hidden: Mapping[str, str]) -> Transport:
             env = _under(_ENV, hidden)
             return StdioTransport(argv=tuple(plain["argv"]), env=env, cwd=plain["cwd"])
         case "http":
-            url = hidden.get(_URL, plain["url"])
+            url = hidden.get(_URL) or plain["url"]
             return HttpTransport(url=url, headers=_under(_HEADER, hidden))
         case _:
             return LocalTransport()

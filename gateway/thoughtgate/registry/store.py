@@ -92,6 +92,11 @@ class Registry:
         with self.database.read() as connection:
             return servers.load(connection, self._vault)
 
+    def servers_without_secrets(self) -> tuple[Server, ...]:
+        """Return all servers with every secret empty, sorted by name; works without the key too."""
+        with self.database.read() as connection:
+            return servers.load(connection, None)
+
     def server(self, name: str) -> Server | None:
         """Return one server with its secrets."""
         with self.database.read() as connection:

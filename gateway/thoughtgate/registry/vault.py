@@ -18,6 +18,7 @@ from thoughtgate.registry.keys import KeySource
 
 _FORMAT = b"\x01"
 _NONCE_BYTES = 12
+_AGAIN = "remove them with `thoughtgate server rm` and add them again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,14 @@ class Sealed:
     sealed: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class KeyUse:
+    """That a server has secrets, and which key sealed them."""
+
+    server: str
+    key_id: str
+
+
 class Vault:
     """Seals and opens secrets with the key of one `KeySource`, loaded when first needed."""
 
@@ -48,22 +57,35 @@ class Vault:
         self._lock = threading.Lock()
         self._key: bytes | None = None
 
-    def admit(self, in_use: Collection[str]) -> None:
-        """Make sure that new secrets can be sealed beside those whose key ids are `in_use`.
+    def admit(self, in_use: Collection[KeyUse]) -> None:
+        """Make sure that new secrets can be sealed beside those that are there.
 
         A key is made only when no secret exists that another key has sealed.
 
         Raises:
             StoreSealed: The key is missing, unusable, or not the one in use.
         """
+        if in_use:
+            self.expect(in_use)
+            return
+        with self._lock:
+            if self._loaded() is None:
+                self._key = self._keys.create()
+
+    def expect(self, in_use: Collection[KeyUse]) -> None:
+        """Make sure that the key opens all these; the error names every server that it does not.
+
+        Raises:
+            StoreSealed: The key is missing, unusable, or not the one in use.
+        """
+        if not in_use:
+            return
         with self._lock:
             key = self._loaded()
-            if key is None and not in_use:
-                key = self._key = self._keys.create()
         if key is None:
-            raise self._missing()
-        if any(key_id != _name(key) for key_id in in_use):
-            raise self._wrong(what="other servers' secrets are")
+            raise self._missing({use.server for use in in_use})
+        if foreign := {use.server for use in in_use if use.key_id != _name(key)}:
+            raise self._wrong(foreign)
 
     def seal(self, value: str, place: Place) -> Sealed:
         """Encrypt one value; `admit` comes first.
@@ -71,7 +93,7 @@ class Vault:
         Raises:
             StoreSealed: There is no key.
         """
-        key = self._required()
+        key = self._required(place)
         nonce = os.urandom(_NONCE_BYTES)
         text = value.encode("utf-8", "surrogateescape")
         sealed = AESGCM(key).encrypt(nonce, text, place.bound())
@@ -83,9 +105,9 @@ class Vault:
         Raises:
             StoreSealed: The key is missing or another one, or the value was tampered with.
         """
-        key = self._required()
+        key = self._required(place)
         if sealed.key_id != _name(key):
-            raise self._wrong(what=f"{place.field} of server {place.server} is")
+            raise self._wrong({place.server})
         try:
             text = _decrypt(key, sealed.sealed, place)
         except (InvalidTag, ValueError) as error:
@@ -95,11 +117,11 @@ class Vault:
             ) from error
         return text.decode("utf-8", "surrogateescape")
 
-    def _required(self) -> bytes:
+    def _required(self, place: Place) -> bytes:
         with self._lock:
             key = self._loaded()
         if key is None:
-            raise self._missing()
+            raise self._missing({place.server})
         return key
 
     def _loaded(self) -> bytes | None:
@@ -107,17 +129,22 @@ class Vault:
             self._key = self._keys.load()
         return self._key
 
-    def _missing(self) -> StoreSealed:
+    def _missing(self, servers: Collection[str]) -> StoreSealed:
         return StoreSealed(
-            message=f"the registry holds secrets, but {self._keys.where} is missing; put it back, "
-            "or remove the servers that have secrets and add them again"
+            message=f"the registry holds secrets of {_listed(servers)}, but {self._keys.where} is "
+            f"missing; put it back, or {_AGAIN}"
         )
 
-    def _wrong(self, what: str) -> StoreSealed:
+    def _wrong(self, servers: Collection[str]) -> StoreSealed:
         return StoreSealed(
-            message=f"{what} encrypted with another key than {self._keys.where}; put the right "
-            "key back, or remove the servers that have secrets and add them again"
+            message=f"the secrets of {_listed(servers)} are encrypted with another key than "
+            f"{self._keys.where}; put the right key back, or {_AGAIN}"
         )
+
+
+def _listed(servers: Collection[str]) -> str:
+    noun = "server" if len(servers) == 1 else "servers"
+    return f"{noun} {', '.join(sorted(servers))}"
 
 
 def _decrypt(key: bytes, body: bytes, place: Place) -> bytes:

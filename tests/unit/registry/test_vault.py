@@ -148,9 +148,12 @@ def test_a_key_that_is_lost_or_not_private_is_named_and_none_is_made_up(
         with pytest.raises(StoreSealed) as caught:
             attempt()
         assert str(folder / "key") in caught.value.message
+        assert spoil not in {lose, swap} or "server stdio" in caught.value.message
         assert CANARY not in caught.value.message
     assert (folder / "key").exists() is (spoil is not lose)
     assert registry.server_names() == ("stdio",)
+    (shown,) = registry.servers_without_secrets()
+    assert shown.transport == StdioTransport(argv=("x",), env={"TOKEN": ""})
     registry.put_server(OPEN)
     registry.close()
 
