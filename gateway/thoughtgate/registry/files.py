@@ -3,16 +3,11 @@
 import os
 import secrets
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
-
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import Connection, create_engine, event
-from sqlalchemy.pool import StaticPool
 
 from thoughtgate.core.errors import StoreLocked, StoreNewer, StoreOlder
 from thoughtgate.registry import trouble
@@ -24,9 +19,6 @@ VERSIONS = ("0001", "0002")
 
 APPLICATION_ID = 0x74676174
 """`tgat` in the file's header marks a database as ours."""
-
-_ALEMBIC = threading.Lock()
-"""Alembic keeps its context in module globals: one migration at a time in a process."""
 
 
 def make_ready(path: Path, *, use: UseLock, patience: float) -> None:
@@ -134,20 +126,8 @@ def sync(path: Path) -> None:
 
 def migrate(path: Path, target: str, *, patience: float) -> None:
     """Take the database at `path` to schema `target` in one transaction."""
-    engine = create_engine(
-        "sqlite://", creator=lambda: connect(path, patience=patience), poolclass=StaticPool
-    )
-    event.listen(engine, "begin", _begin_immediate)
-    config = Config()
-    config.set_main_option("script_location", "thoughtgate.registry:migrations")
-    try:
-        with _ALEMBIC, engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA journal_mode")  # begins the transaction
-            config.attributes["connection"] = connection
-            command.upgrade(config, target)
-            connection.commit()
-    finally:
-        engine.dispose()
+    # imported only now: nearly every command finds the registry as it should be
+    import_module("thoughtgate.registry.migrating").migrate(path, target, patience=patience)
 
 
 def _create(path: Path, *, patience: float) -> None:
@@ -183,7 +163,3 @@ def _read_version(path: Path, connection: sqlite3.Connection) -> str:
     if len(rows) != 1:
         raise trouble.corrupt(path, "does not say which schema it has")
     return str(rows[0][0])
-
-
-def _begin_immediate(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -18,15 +18,14 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from urllib.parse import unquote, urlsplit
 
-from opentelemetry.exporter.otlp.proto.http import Compression
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter
 from opentelemetry.sdk.trace.export import SpanExporter as Sink
-from opentelemetry.util.re import parse_env_headers
 
 from thoughtgate.telemetry.convert import text_value
 from thoughtgate.telemetry.exporter import Limits, SpanExporter
@@ -37,7 +36,19 @@ TIMEOUT_CAP = 60.0
 SERVICE_NAME = "thoughtgate"
 
 _LOG = logging.getLogger(__name__)
-_COMPRESSIONS = {item.value: item for item in Compression}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtlpSettings:
+    """Where and how to post traces, as the variables say it; `timeout` is in seconds."""
+
+    endpoint: str
+    headers: str = field(repr=False)
+    timeout: float
+    compression: str
+    certificate: str | None
+    client_certificate: str | None
+    client_key: str | None
 
 
 def from_environment(environ: Mapping[str, str]) -> SpanExporter | None:
@@ -105,21 +116,24 @@ def limits(environ: Mapping[str, str]) -> Limits:
     return Limits(queue=max(queue, 8), batch=max(min(batch, queue), 1), delay=delay)
 
 
-def _otlp(environ: Mapping[str, str]) -> OTLPSpanExporter:
+def _otlp(environ: Mapping[str, str]) -> Sink:
+    """Return the exporter to an endpoint; it is imported only now, since that takes long."""
     protocol = _otlp_get(environ, "PROTOCOL")
     if protocol not in {"", "http/protobuf"}:
         _LOG.warning("otlp protocol %s is not built in; http/protobuf is used", protocol[:40])
     seconds = _number(environ, "OTEL_EXPORTER_OTLP_TIMEOUT", 10.0)
     seconds = _number(environ, "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", seconds)
-    return OTLPSpanExporter(
+    settings = OtlpSettings(
         endpoint=endpoint(environ),
-        headers=parse_env_headers(_otlp_get(environ, "HEADERS"), liberal=True),
+        headers=_otlp_get(environ, "HEADERS"),
         timeout=min(seconds, TIMEOUT_CAP),
-        compression=_COMPRESSIONS.get(_otlp_get(environ, "COMPRESSION"), Compression.NoCompression),
-        certificate_file=_otlp_get(environ, "CERTIFICATE") or None,
-        client_certificate_file=_otlp_get(environ, "CLIENT_CERTIFICATE") or None,
-        client_key_file=_otlp_get(environ, "CLIENT_KEY") or None,
+        compression=_otlp_get(environ, "COMPRESSION"),
+        certificate=_otlp_get(environ, "CERTIFICATE") or None,
+        client_certificate=_otlp_get(environ, "CLIENT_CERTIFICATE") or None,
+        client_key=_otlp_get(environ, "CLIENT_KEY") or None,
     )
+    made: Sink = import_module("thoughtgate.telemetry.otlp_sink").otlp_sink(settings)
+    return made
 
 
 def _version(distribution: str) -> str:
