@@ -261,6 +261,7 @@ def main() -> int:
     if root.exists() and any(root.iterdir()):
         parser.error(f"--keep {root}: the folder is not empty")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's `&` has it ignored
     # interrupted in the middle of a message, the SDK would log a traceback of no use to anybody
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
     places = Places(root=root.resolve())
