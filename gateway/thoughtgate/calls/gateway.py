@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from thoughtgate.calls.path import Equipment, explain, path
+from thoughtgate.calls.resolved import unknown
 from thoughtgate.calls.sent import peer
 from thoughtgate.calls.snapshot import Snapshot
 from thoughtgate.catalog import Catalog, Part, merge
 from thoughtgate.core.calls import Call, Result
 from thoughtgate.core.domains import Domain
-from thoughtgate.core.errors import UnknownTarget
 from thoughtgate.core.servers import Server
 from thoughtgate.views import View
 
@@ -71,7 +71,7 @@ class Gateway:
         """
         entry = self.view(domain).table.get(name)
         if entry is None:
-            raise UnknownTarget(name=name)
+            raise unknown(name, domain, self._snapshot)
         return explain(entry, self._snapshot, self._equipment)
 
     def update(self, part: Part, server: Server) -> None:

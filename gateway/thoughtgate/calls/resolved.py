@@ -3,11 +3,17 @@
 Never takes a name apart, and never tells a hidden tool from a missing one.
 """
 
+from itertools import islice
+
 from thoughtgate.calls.altered import altered
 from thoughtgate.calls.snapshot import Snapshot
 from thoughtgate.core.calls import Call, Result
 from thoughtgate.core.errors import UnknownTarget
 from thoughtgate.core.ports import Next
+from thoughtgate.engines.names import nearest
+
+_COMPARED = 300
+"""Names that are compared with one that is not there: it takes time that others wait for."""
 
 
 async def resolved(call: Call, call_next: Next, *, snapshot: Snapshot) -> Result:
@@ -20,7 +26,7 @@ async def resolved(call: Call, call_next: Next, *, snapshot: Snapshot) -> Result
     entry = snapshot.entry(call)
     if entry is None:
         name = getattr(call.target, "name", "")
-        raise UnknownTarget(name=name, hint=_hint(snapshot.gone.get(call.domain, {}).get(name)))
+        raise unknown(name, call.domain, snapshot)
     return await call_next(
         altered(
             call,
@@ -28,6 +34,16 @@ async def resolved(call: Call, call_next: Next, *, snapshot: Snapshot) -> Result
             advertised=entry.name,
             arguments=entry.to_true(call.arguments),
         )
+    )
+
+
+def unknown(name: str, domain: str, snapshot: Snapshot) -> UnknownTarget:
+    """Return the error for a tool that a domain does not show, with similar ones that it shows."""
+    shown = snapshot.view(domain).table if domain in snapshot.domains else {}
+    return UnknownTarget(
+        name=name,
+        hint=_hint(snapshot.gone.get(domain, {}).get(name)),
+        nearest=nearest(name, islice(shown, _COMPARED)),
     )
 
 

@@ -68,13 +68,19 @@ class UnknownTarget(CallerError):
     """No such tool in this domain; hidden and missing look the same.
 
     `kind` says what was looked for, where that is not a tool; `hint` what the caller may do, such
-    as to list again when the tool was there before.
+    as to list again when the tool was there before; `nearest` are similar names that it may see.
     """
 
     code = "unknown_tool"
 
-    def __init__(self, *, name: str, kind: str = "tool", hint: str = "") -> None:
-        super().__init__(message=f"unknown {kind}: {name[:120]}" + (hint and f"; {hint}"))
+    def __init__(
+        self, *, name: str, kind: str = "tool", hint: str = "", nearest: Sequence[str] = ()
+    ) -> None:
+        advice = (hint, f"nearest: {', '.join(nearest)}" if nearest else "")
+        super().__init__(
+            message="; ".join([f"unknown {kind}: {name[:120]}", *filter(None, advice)]),
+            data={"nearest": list(nearest)} if nearest else {},
+        )
 
 
 class InvalidArguments(CallerError):

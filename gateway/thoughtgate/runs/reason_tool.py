@@ -161,8 +161,9 @@ def _plan(given: object) -> Plan | None:
 
 
 def _refused(error: ConfigError) -> Result:
+    shown = {"reasons": [error.message], **error.data, "error": error.code}
     raw = make_result(
-        text=error.message, structured={"reasons": error.data.get("reasons", [])}, is_error=True
+        text=error.message, structured={**shown, "message": error.message}, is_error=True
     )
     return Result(raw=raw, is_error=True)
 

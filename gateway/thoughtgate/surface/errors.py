@@ -18,7 +18,7 @@ from thoughtgate.core.errors import (
     UpstreamError,
     UpstreamReplied,
 )
-from thoughtgate.core.json import JsonValue
+from thoughtgate.core.json import JsonObject, JsonValue
 from thoughtgate.wire import codes
 from thoughtgate.wire.messages import BadMessage, MessageId, encode_failure, encode_reply
 from thoughtgate.wire.results import make_result
@@ -84,19 +84,23 @@ def failed_by(error: GateError) -> Failed:
     if isinstance(error, UnsupportedVersion):
         return Failed(error.rpc_code, error.message, error.data)
     if isinstance(error, BadMessage):
-        return Failed(error.rpc_code, error.message)
+        return Failed(error.rpc_code, error.message, _data(error))
     if isinstance(error, Malformed | UnknownTarget):
-        return Failed(codes.INVALID_PARAMS, error.message)
+        return Failed(codes.INVALID_PARAMS, error.message, _data(error))
     if isinstance(error, _FOR_MODELS):
-        return Failed(codes.INTERNAL_ERROR, error.message, {**error.data, "error": error.code})
+        return Failed(codes.INTERNAL_ERROR, error.message, _data(error))
     return _bug()
+
+
+def _data(error: GateError) -> JsonObject:
+    return {**error.data, "error": error.code}
 
 
 def _relayed(error: UpstreamReplied) -> Failed:
     """Return a server's own error as it came, unless it is about our hop and not the client's."""
     if error.rpc_code in _OF_A_HOP:
-        shown = {**error.data, "error": error.code}
-        return Failed(codes.INTERNAL_ERROR, f"the tool server refuses us: {error.message}", shown)
+        message = f"the tool server refuses us: {error.message}"
+        return Failed(codes.INTERNAL_ERROR, message, _data(error))
     return Failed(error.rpc_code, error.rpc_message, error.rpc_data)
 
 

@@ -33,9 +33,18 @@ async def test_hidden_missing_and_nearly_right_names_look_the_same(bench: Bench,
     bench.offer("files", "read", "wipe")
     with pytest.raises(UnknownTarget) as caught:
         await bench.call(name)
-    assert caught.value.message == f"unknown tool: {name}"
-    assert not caught.value.data
+    like = "; nearest: files__read" if name else ""
+    assert caught.value.message == f"unknown tool: {name}{like}"
+    assert caught.value.data == ({"nearest": ["files__read"]} if name else {})
     assert not bench.sender.sent
+
+
+async def test_a_name_like_no_other_brings_no_names(bench: Bench) -> None:
+    bench.offer("files", "read")
+    with pytest.raises(UnknownTarget) as caught:
+        await bench.call("weather")
+    assert caught.value.message == "unknown tool: weather"
+    assert not caught.value.data
 
 
 async def test_a_tool_of_an_unknown_domain_is_an_unknown_tool(bench: Bench) -> None:

@@ -88,8 +88,19 @@ async def test_a_refused_plan_comes_back_with_every_reason() -> None:
     wrong = {"steps": [{"id": "a", "tool": "logs__fnd", "arguments": {}}, {"id": "b", "goal": "?"}]}
     done = read(await within(reason(bench)(call({"plan": wrong}))))
     assert done["isError"]
-    assert len(done["structuredContent"]["reasons"]) == 2
+    shown = done["structuredContent"]
+    assert shown["error"] == "config_error"
+    assert shown["message"] == done["content"][0]["text"]
+    assert len(shown["reasons"]) == 2
     assert bench.sent() == []
+
+
+async def test_a_task_without_plan_and_model_is_refused_with_its_reason() -> None:
+    bench = RunBench()
+    shown = read(await within(reason(bench)(call({}))))["structuredContent"]
+    assert shown["error"] == "config_error"
+    assert "model" in shown["message"]
+    assert shown["reasons"]
 
 
 async def test_a_run_that_halts_returns_what_it_found_marked_partial() -> None:

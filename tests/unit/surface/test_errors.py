@@ -61,9 +61,14 @@ def test_every_error_is_a_result_for_models_or_a_failure(kind: type[GateError]) 
 @pytest.mark.parametrize(
     ("error", "code", "data"),
     [
-        (errors.UnknownTarget(name="x"), -32602, None),
-        (errors.Malformed(message=SAID), -32602, None),
-        (BadMessage(message=SAID, rpc_code=-32601), -32601, None),
+        (errors.UnknownTarget(name="x"), -32602, {"error": "unknown_tool"}),
+        (
+            errors.UnknownTarget(name="x", nearest=("xs",)),
+            -32602,
+            {"error": "unknown_tool", "nearest": ["xs"]},
+        ),
+        (errors.Malformed(message=SAID), -32602, {"error": "malformed"}),
+        (BadMessage(message=SAID, rpc_code=-32601), -32601, {"error": "malformed"}),
         (errors.UpstreamReplied(rpc_code=-7, rpc_message="m", rpc_data={"k": 1}), -7, {"k": 1}),
         (errors.Overloaded(message=SAID), -32603, {"error": "overloaded"}),
         (
