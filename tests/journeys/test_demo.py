@@ -54,7 +54,7 @@ async def test_the_demo_does_the_main_job_and_proves_it(tmp_path: Path) -> None:
     assert [
         line for line in said.splitlines() if len(line) > 80 and str(tmp_path) not in line
     ] == []
-    assert (tmp_path / "out" / "reports" / "report.svg").is_file()
+    assert (tmp_path / "out" / "reports" / "report-by-day.svg").is_file()
     assert still_running(tmp_path) == []
 
 

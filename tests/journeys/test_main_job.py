@@ -105,8 +105,10 @@ async def test_a_given_plan_reports_and_sends_what_the_logs_hold(
     answer = json.loads(run.answer)
     assert (answer["total"], answer["types"]) == (truth.total(), len(truth))
     assert message["text"] == planned.place.report
+    torn = sum(line.startswith("- ") for line in planned.place.report.splitlines())
+    assert torn == 1, "the report names the one file that is torn"
     assert {file.name for file in planned.place.reports.glob("*.svg")} == {
-        "report.svg", "report-2.svg", "report-3.svg",
+        "report-by-type.svg", "report-by-severity.svg", "report-by-day.svg",
     }  # fmt: skip
     young = sum(file["age_days"] < manifest["days"] for file in manifest["files"])
     assert Counter(actions(steps)) == {

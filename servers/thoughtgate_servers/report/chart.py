@@ -1,4 +1,4 @@
-"""A horizontal bar chart as SVG text: one bar per row, labels in any script, nothing random.
+"""Bar charts as SVG text: one bar per row, labels in any script, nothing random.
 
 Never holds markup from its input: labels are escaped and stripped of control characters.
 """
@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from xml.sax.saxutils import escape
 
 _LABEL, _BAR, _VALUE, _ROW, _TOP, _FOOT = 300, 420, 100, 26, 56, 16
@@ -14,6 +15,8 @@ _WIDTH = _LABEL + _BAR + _VALUE
 _FONT = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', 'Microsoft YaHei', sans-serif"
 _SIZE = 13
 _LABEL_COLUMNS = 40
+_PLOT, _LEFT, _RIGHT, _AXIS, _APART = 220, 56, 16, 34, 80
+_FEW, _MOST_DAYS = 40, 800
 # not allowed in XML 1.0, or able to turn the direction of what follows
 _ODD = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
@@ -33,17 +36,7 @@ def bar_chart(title: str, bars: Sequence[Bar], *, left_out: int = 0) -> str:
 
     An empty chart says so, and so does one from which rows were left out.
     """
-    height = _TOP + max(len(bars) + bool(left_out), 1) * _ROW + _FOOT
-    shown = plain(title)
-    frame = f'width="{_WIDTH}" height="{height}"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {frame} viewBox="0 0 {_WIDTH} {height}"',
-        f'     role="img" font-family="{_FONT}" font-size="{_SIZE}">',
-        f"<title>{escape(shown)}</title>",
-        f'<rect {frame} fill="#ffffff"/>',
-        '<text x="16" y="32" font-size="18" font-weight="600" fill="#1f2328">',
-        f"{escape(fitted(shown, 80))}</text>",
-    ]
+    parts = _opening(title, _TOP + max(len(bars) + bool(left_out), 1) * _ROW + _FOOT)
     longest = max((bar.count for bar in bars), default=0)
     for number, bar in enumerate(bars):
         parts.append(_bar(bar, _TOP + number * _ROW, longest))
@@ -54,6 +47,58 @@ def bar_chart(title: str, bars: Sequence[Bar], *, left_out: int = 0) -> str:
         parts.append(f'<text x="{_LABEL}" y="{foot}" fill="#59636e">… and {left_out} more</text>')
     parts.append("</svg>")
     return "\n".join(parts) + "\n"
+
+
+def days_of(bars: Sequence[Bar]) -> list[date]:
+    """Return the days that the labels say, when they are too many for rows; else nothing."""
+    if len(bars) <= _FEW:
+        return []
+    try:
+        days = [date.fromisoformat(bar.label) for bar in bars]
+    except ValueError:
+        return []
+    return days if (max(days) - min(days)).days < _MOST_DAYS else []
+
+
+def day_chart(title: str, bars: Sequence[Bar], days: Sequence[date]) -> str:
+    """Return a chart with one column per day, along a line of time that has days without, too."""
+    first, last = min(days), max(days)
+    step = (_WIDTH - _LEFT - _RIGHT) / ((last - first).days + 1)
+    highest = max(bar.count for bar in bars)
+    floor = _TOP + _PLOT
+    parts = _opening(title, floor + _AXIS)
+    for y, count in ((_TOP, highest), (floor, 0)):
+        parts.append(
+            f'<path d="M{_LEFT} {y}H{_WIDTH - _RIGHT}" stroke="#d1d9e0"/>'
+            f'<text x="{_LEFT - 8}" y="{y + 4}" text-anchor="end" fill="#59636e">{count}</text>'
+        )
+    labelled = -_APART
+    for bar, day in sorted(zip(bars, days, strict=True), key=lambda pair: pair[1]):
+        x = round(_LEFT + (day - first).days * step)
+        height = max(round(bar.count * _PLOT / highest), 1) if highest else 1
+        parts.append(
+            f"<g><title>{day}: {bar.count}</title>"
+            f'<rect x="{x}" y="{floor - height}" width="{max(round(step) - 1, 1)}" '
+            f'height="{height}" fill="#2f6f9f"/></g>'
+        )
+        if x - labelled >= _APART and x <= _WIDTH - _APART:
+            parts.append(f'<text x="{x}" y="{floor + 20}" fill="#59636e">{day}</text>')
+            labelled = x + _APART
+    parts.append("</svg>")
+    return "\n".join(parts) + "\n"
+
+
+def _opening(title: str, height: int) -> list[str]:
+    shown = plain(title)
+    frame = f'width="{_WIDTH}" height="{height}"'
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {frame} viewBox="0 0 {_WIDTH} {height}"',
+        f'     role="img" font-family="{_FONT}" font-size="{_SIZE}">',
+        f"<title>{escape(shown)}</title>",
+        f'<rect {frame} fill="#ffffff"/>',
+        '<text x="16" y="32" font-size="18" font-weight="600" fill="#1f2328">',
+        f"{escape(fitted(shown, 80))}</text>",
+    ]
 
 
 def plain(text: str) -> str:

@@ -5,13 +5,14 @@ Never writes outside its output directories, and nothing that depends on the tim
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from thoughtgate_servers.report.chart import Bar, bar_chart
-from thoughtgate_servers.report.markdown import Section, document
+from thoughtgate_servers.report.chart import Bar, bar_chart, day_chart, days_of
+from thoughtgate_servers.report.markdown import Section, basis, document
 from thoughtgate_servers.sandbox import Place, Sandbox
 from thoughtgate_servers.schemas import array, flag, integer, nullable, number, record, text
 from thoughtgate_servers.table import Effect, Reply, Request, Tool, ToolFailed
@@ -19,6 +20,8 @@ from thoughtgate_servers.writing import compare, make_directories, write_whole
 
 MAX_ROWS = 5_000
 MAX_BARS = 120
+MAX_FILES = 1_000
+_SLUG = 60
 
 _ROW = record(
     {"key": text("What was counted.", maxLength=4096), "count": integer(minimum=0)},
@@ -29,6 +32,19 @@ _ROW = record(
     },
 )
 _ROWS = array(_ROW, "Rows as count_errors returns them.", maxItems=MAX_ROWS)
+_COUNT = integer(minimum=0)
+_READ = record(
+    {"path": text(maxLength=4096), "lines": _COUNT},
+    {
+        "formats": array(text(maxLength=64), maxItems=100),
+        "errors": _COUNT,
+        "unrecognised_lines": _COUNT,
+        "replaced_bytes": _COUNT,
+        "cut_lines": _COUNT,
+        "undated": _COUNT,
+        "problem": nullable(text("Why it was not read to its end.", maxLength=4096)),
+    },
+)
 _TITLE = text("One line.", minLength=1, maxLength=200)
 _FILE = record({
     "path": text(),
@@ -42,6 +58,12 @@ WRITE_INPUT = record(
     {
         "heading": text("Heading of the table of counts.", maxLength=200),
         "summary": text("Paragraphs under the title, plain text.", maxLength=20_000),
+        "files": array(
+            _READ,
+            "Files that the counts come from, as classify_errors returns them; the report says "
+            "how many were read and which not to their end.",
+            maxItems=MAX_FILES,
+        ),
         "sections": array(
             record(
                 {"heading": text(minLength=1, maxLength=200), "counts": _ROWS},
@@ -97,8 +119,8 @@ class ReportTools:
             Tool(
                 name="render_chart",
                 title="Draw a bar chart",
-                description=f"Return a bar chart of counts as SVG text (the first {MAX_BARS} "
-                "rows). Writes nothing.",
+                description=f"Return a bar chart of counts as SVG text: the first {MAX_BARS} "
+                "rows, or a column for each when many rows are days. Writes nothing.",
                 input_schema=CHART_INPUT,
                 output_schema=CHART_OUTPUT,
                 run=self.chart,
@@ -136,12 +158,8 @@ class ReportTools:
         """Draw a chart."""
         asked = request.arguments
         counts = asked["counts"]
-        svg = _drawn(asked["title"], counts)
-        structured = {
-            "svg": svg,
-            "bars": min(len(counts), MAX_BARS),
-            "left_out": max(len(counts) - MAX_BARS, 0),
-        }
+        svg, left_out = _drawn(asked["title"], counts)
+        structured = {"svg": svg, "bars": len(counts) - left_out, "left_out": left_out}
         return Reply(text=svg, structured=structured)
 
     def _all_free(self, folder: Place, files: Sequence[tuple[str, str]]) -> None:
@@ -173,8 +191,8 @@ def _files(asked: Mapping[str, Any], name: str) -> list[tuple[str, str]]:
     for position, section in enumerate([first, *asked.get("sections", ())]):
         chart = ""
         if section.get("chart", True):
-            chart = f"{name}.svg" if position == 0 else f"{name}-{position + 1}.svg"
-            charts.append((chart, _drawn(section["heading"] or title, section["counts"])))
+            chart = _chart_name(name, section["heading"], position, dict(charts))
+            charts.append((chart, _drawn(section["heading"] or title, section["counts"])[0]))
         sections.append(
             Section(
                 heading=section["heading"],
@@ -183,12 +201,29 @@ def _files(asked: Mapping[str, Any], name: str) -> list[tuple[str, str]]:
                 chart=chart,
             )
         )
-    return [*charts, (f"{name}.md", document(title, asked.get("summary", ""), sections))]
+    read = basis(asked["files"], asked["counts"]) if asked.get("files") else ""
+    page = document(title, asked.get("summary", ""), sections, read=read)
+    return [*charts, (f"{name}.md", page)]
 
 
-def _drawn(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    bars = [Bar(label=row["key"], count=row["count"]) for row in rows[:MAX_BARS]]
-    return bar_chart(title, bars, left_out=max(len(rows) - MAX_BARS, 0))
+def _chart_name(name: str, heading: str, position: int, taken: Mapping[str, str]) -> str:
+    """Return a file name after the heading; after its place where that says nothing, or twice."""
+    slug = re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")[:_SLUG]
+    chosen = f"{name}-{slug}.svg" if slug else f"{name}-{position + 1}.svg"
+    if not heading:
+        chosen = f"{name}.svg"
+    while chosen in taken:
+        chosen = f"{chosen.removesuffix('.svg')}-{position + 1}.svg"
+    return chosen
+
+
+def _drawn(title: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
+    """Return the chart, and how many rows are not in it."""
+    bars = [Bar(label=row["key"], count=row["count"]) for row in rows]
+    if days := days_of(bars):
+        return day_chart(title, bars, days), 0
+    left_out = max(len(rows) - MAX_BARS, 0)
+    return bar_chart(title, bars[:MAX_BARS], left_out=left_out), left_out
 
 
 def output_directory(path: Path) -> Sandbox:

@@ -45,11 +45,11 @@ async def test_a_report_has_tables_and_charts(tmp_path: Path, tools: tuple[Tool,
     done = data(await ask(tools, "write_report", **asked))
     folder = tmp_path / "out" / "2026" / "五月"
     assert sorted(path.name for path in folder.iterdir()) == [
-        "weekly-3.svg", "weekly.md", "weekly.svg",
+        "weekly-by-type.svg", "weekly-more.svg", "weekly.md",
     ]  # fmt: skip
     page = (folder / "weekly.md").read_text(encoding="utf-8")
     assert page.startswith(
-        "# Errors · 错误\n\nOne.\n\nTwo.\n\n## By type\n\n![By type](weekly.svg)"
+        "# Errors · 错误\n\nOne.\n\nTwo.\n\n## By type\n\n![By type](weekly-by-type.svg)"
     )
     assert "| 支付失败 | 10 | 25.0% |  |  |" in page
     assert "| **Total** | **40** |" in page
@@ -147,6 +147,57 @@ async def test_more_rows_than_bars_are_counted(tools: tuple[Tool, ...]) -> None:
     drawn = data(await ask(tools, "render_chart", title="t", counts=rows))
     assert (drawn["bars"], drawn["left_out"]) == (120, 80)
     assert "… and 80 more" in drawn["svg"]
+
+
+async def test_a_chart_is_named_after_its_heading_or_its_place(
+    tmp_path: Path, tools: tuple[Tool, ...]
+) -> None:
+    sections = [{"heading": heading, "counts": ROWS} for heading in ("按天", "By /day!", "by day")]
+    data(await ask(tools, "write_report", title="t", counts=ROWS, sections=sections))
+    assert {path.name for path in (tmp_path / "out").glob("*.svg")} == {
+        "report.svg", "report-2.svg", "report-by-day.svg", "report-by-day-4.svg",
+    }  # fmt: skip
+
+
+async def test_a_report_says_what_it_rests_on(tmp_path: Path, tools: tuple[Tool, ...]) -> None:
+    files = [
+        {"path": "a.log", "lines": 10, "errors": 3, "unrecognised_lines": 2, "problem": None},
+        {"path": "b*.gz", "lines": 5, "problem": "broken <gzip>"},
+    ]
+    rows = [
+        {"key": "a", "count": 2, "first_seen": "2026-05-01T10:00:00.123456",
+         "last_seen": "2026-05-03T00:00:00+00:00"},
+        {"key": "b", "count": 1, "first_seen": "2026-05-02T00:00:00+02:00", "last_seen": "later"},
+        {"key": "c", "count": 1, "last_seen": None},
+    ]  # fmt: skip
+    data(await ask(tools, "write_report", title="t", counts=rows[::2], files=files))
+    page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert (
+        "Read: 2 files, 15 lines. 2 lines are of no known format. First error 2026-05-01 10:00:00, "
+        "last 2026-05-03 00:00:00. Not read to the end:\n\n- b\\*.gz: broken \\<gzip\\>\n"
+    ) in page
+    data(await ask(tools, "write_report", title="t", counts=rows, overwrite=True))
+    page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "| 2026-05-01 10:00:00 | 2026-05-03 00:00:00Z |" in page
+    assert "| 2026-05-02 00:00:00+02:00 | later |" in page
+    assert "Read:" not in page
+
+
+async def test_many_days_are_columns_along_the_time(tools: tuple[Tool, ...]) -> None:
+    rows = [{"key": f"2026-{n // 28 + 1:02}-{n % 28 + 1:02}", "count": n} for n in range(89)]
+    drawn = data(await ask(tools, "render_chart", title="By day", counts=rows))
+    assert (drawn["bars"], drawn["left_out"]) == (89, 0)
+    tree = ET.fromstring(drawn["svg"])
+    assert int(tree.attrib["height"]) < 400
+    bars = [g.find("{*}rect") for g in tree.findall("{*}g")]
+    places = [int(bar.attrib["x"]) for bar in bars if bar is not None]
+    assert len(places) == 89
+    assert places == sorted(set(places))
+    assert places[28] - places[27] > places[27] - places[26], "the end of January has no row"
+    rows[3]["key"] = "never"
+    assert (
+        "2026-01-01</text>" in data(await ask(tools, "render_chart", title="t", counts=rows))["svg"]
+    )
 
 
 def test_an_output_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
