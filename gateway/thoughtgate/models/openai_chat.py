@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
 
-from thoughtgate.core.errors import Malformed, ModelError, UpstreamError
+from thoughtgate.core.errors import Malformed, ModelError, UpstreamError, UpstreamUnreachable
 from thoughtgate.core.models import ModelRequest, ModelResponse
 from thoughtgate.models.openai_shapes import request_body, response
 from thoughtgate.models.posting import Post, Posted
@@ -18,6 +19,8 @@ from thoughtgate.wire.strict import parse
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _OVERFLOW = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _TOO_LARGE = 413
+_MAX_NAME = 80
+_UNREACHED = "cannot be reached; is it running?"
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -55,6 +58,7 @@ class OpenAIChat:
         self._post = post
         self._sleep = sleep
         self._now = now
+        self._name = f"model {settings.model[:_MAX_NAME]} at {_shown(settings.base_url)}"
         self._url = settings.base_url.rstrip("/") + "/chat/completions"
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
@@ -87,25 +91,41 @@ class OpenAIChat:
                 self._url, headers=headers, body=body, seconds=settings.timeout
             )
         except TimeoutError:
-            raise _later(what=f"no reply within {settings.timeout:g} seconds") from None
+            raise self._later(what=f"gave no reply within {settings.timeout:g} seconds") from None
+        except UpstreamUnreachable:
+            raise self._later(what=_UNREACHED) from None
         except UpstreamError as error:
-            raise _later(what=f"no reply: {error.code}") from None
+            raise self._later(what=f"gave no reply: {error.code}") from None
         except OSError as error:
-            raise _later(what=f"cannot be reached: {type(error).__name__}") from None
+            raise self._later(what=f"{_UNREACHED} ({type(error).__name__})") from None
         return self._read(posted)
 
     def _read(self, posted: Posted) -> ModelResponse:
         if posted.status == 429 or posted.status >= 500:
             after = _retry_after(posted.headers, self._now())
-            raise _later(what=f"answered {posted.status}", after=after)
+            raise self._later(what=f"answered {posted.status}", after=after)
         if posted.status != 200:
-            raise _refused(posted)
+            raise self._refused(posted)
         try:
             return response(parse(posted.body))
         except Malformed as error:
-            raise _later(what=f"sent broken JSON: {error.message}") from None
+            raise self._later(what=f"sent broken JSON: {error.message}") from None
         except ModelError as error:
             raise _Later(error=error) from None
+
+    def _later(self, *, what: str, after: float | None = None) -> "_Later":
+        error = ModelError(message=f"{self._name} {what}", retriable=True)
+        return _Later(error=error, after=after)
+
+    def _refused(self, posted: Posted) -> ModelError:
+        """Return the error of a refusal; the server's prose stays out, it may quote the key."""
+        code = _error_code(posted.body)
+        overflow = code in _OVERFLOW or posted.status == _TOO_LARGE
+        said = f" ({code})" if code else ""
+        return ModelError(
+            message=f"{self._name} refused the request: {posted.status}{said}",
+            data={"kind": "context_overflow"} if overflow else {"status": posted.status},
+        )
 
 
 class _Later(Exception):
@@ -117,20 +137,13 @@ class _Later(Exception):
         self.after = after
 
 
-def _later(*, what: str, after: float | None = None) -> _Later:
-    error = ModelError(message=f"the model server {what}", retriable=True)
-    return _Later(error=error, after=after)
-
-
-def _refused(posted: Posted) -> ModelError:
-    """Return the error of a refusal; the server's prose stays out, since it may quote the key."""
-    code = _error_code(posted.body)
-    overflow = code in _OVERFLOW or posted.status == _TOO_LARGE
-    said = f" ({code})" if code else ""
-    return ModelError(
-        message=f"the model server refused the request: {posted.status}{said}",
-        data={"kind": "context_overflow"} if overflow else {"status": posted.status},
-    )
+def _shown(url: str) -> str:
+    """Return the address without what may be secret in it: user, password and query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that cannot be read"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _error_code(body: bytes) -> str:

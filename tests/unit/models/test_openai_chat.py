@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.posting import posting
 from tests.support.waiting import within
-from thoughtgate.core.errors import ModelError, UpstreamUnreachable
+from thoughtgate.core.errors import ModelError, UpstreamLost, UpstreamUnreachable
 from thoughtgate.core.json import JsonValue
 from thoughtgate.core.models import FinishReason, Message, ModelRequest, Role
 from thoughtgate.models.openai_chat import ChatSettings, OpenAIChat
@@ -132,21 +132,30 @@ async def test_neither_key_nor_the_servers_prose_stands_in_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "failure",
-    [UpstreamUnreachable(message="sk-very-secret"), ConnectionResetError(), TimeoutError()],
+    ("failure", "said"),
+    [
+        (UpstreamUnreachable(message="sk-very-secret"), "cannot be reached; is it running?"),
+        (UpstreamLost(message="sk-very-secret"), "gave no reply: upstream_lost"),
+        (ConnectionResetError(), "cannot be reached; is it running? (ConnectionResetError)"),
+        (TimeoutError(), "gave no reply within 120 seconds"),
+    ],
 )
-async def test_a_server_that_cannot_be_reached_is_a_model_error(failure: Exception) -> None:
+async def test_a_server_that_cannot_be_reached_is_named_without_its_secrets(
+    failure: Exception, said: str
+) -> None:
     async def post(url: str, *, headers: Mapping[str, str], body: bytes, seconds: float) -> Posted:
         raise failure
 
     async def sleep(_: float) -> None:
         """Wait for nothing."""
 
-    settings = ChatSettings(base_url="http://x", model="m", tries=2)
+    settings = ChatSettings(
+        base_url="http://me:sk-very-secret@host:9/v1?key=sk-very-secret", model="m", tries=2
+    )
     with pytest.raises(ModelError) as caught:
         await within(OpenAIChat(settings, post=post, sleep=sleep).complete(REQUEST))
     assert caught.value.retriable
-    assert "secret" not in caught.value.message
+    assert caught.value.message == f"model m at http://host:9/v1 {said}"
 
 
 @pytest.mark.parametrize(
