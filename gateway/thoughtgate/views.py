@@ -22,6 +22,7 @@ from thoughtgate.schema.checks import compiled
 from thoughtgate.schema.equality import json_type
 from thoughtgate.schema.explain import arguments_report
 from thoughtgate.schema.limits import Profile, limit, limit_output, unchanged
+from thoughtgate.schema.phrases import preview, unknown_member
 from thoughtgate.schema.pointers import pointer
 
 _TAG = "tag:"
@@ -63,7 +64,7 @@ class Entry:
             return given
         for name in self.fixed:
             if name in given:
-                raise _unknown_argument(self.name, name, given[name])
+                raise _unknown_argument(self, name, given[name])
         return {**given, **self.fixed}
 
     def shown_to(self, era: Era) -> JsonObject:
@@ -270,15 +271,17 @@ def _without(schema: JsonObject, hidden: Iterable[str]) -> JsonObject:
     return shown
 
 
-def _unknown_argument(tool: str, name: str, value: JsonValue) -> InvalidArguments:
+def _unknown_argument(entry: Entry, name: str, value: JsonValue) -> InvalidArguments:
+    """Return what a client hears that sends an argument which it is not shown."""
     problem = Problem(
         pointer=pointer([name]),
         keyword="additionalProperties",
-        expected="no property of this name",
+        expected=unknown_member(entry.shown["inputSchema"]),
         got_type=json_type(value),
         got_preview="",
+        hint=f"leave out {preview(name)}",
     )
-    text, data = arguments_report(tool, [problem])
+    text, data = arguments_report(entry.name, [problem])
     return InvalidArguments(message=text, problems=(problem,), data=data)
 
 

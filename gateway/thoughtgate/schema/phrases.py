@@ -146,7 +146,12 @@ def _bounded(finding: Finding, root: JsonValue) -> str:
 
 
 def _unknown(finding: Finding, root: JsonValue) -> str:
-    names = list(declared(finding.schema))
+    return unknown_member(finding.schema)
+
+
+def unknown_member(schema: JsonValue) -> str:
+    """Return what is expected where a member stands that `schema` does not declare."""
+    names = list(declared(schema))
     if not names:
         return "no property of this name"
     return f"no property of this name (allowed: {listed(names)})"

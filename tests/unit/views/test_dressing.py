@@ -88,7 +88,12 @@ def test_a_client_that_sends_a_hidden_argument_is_told_that_there_is_none() -> N
     entry = entry_of(SEARCH, ToolDress(fixed={"tenant": "blue"}))
     with pytest.raises(InvalidArguments) as caught:
         entry.to_true({"query": "x", "tenant": "red"})
-    assert [problem.pointer for problem in caught.value.problems] == ["/tenant"]
+    (problem,) = caught.value.problems
+    assert problem.pointer == "/tenant"
+    assert problem.hint == 'leave out "tenant"'
+    assert problem.expected == 'no property of this name (allowed: "query")'
+    assert 'Leave out "tenant".' in caught.value.message
+    assert "red" not in caught.value.message
     assert "blue" not in f"{caught.value.message}{caught.value.data}"
 
 
