@@ -89,6 +89,29 @@ def test_a_fixed_value_that_json_cannot_hold_is_refused(place: Home, value: str)
     assert "domains.work.tools.s/t.fixed" in said
 
 
+@pytest.mark.parametrize(
+    ("key", "good", "bad"),
+    [
+        ("allowed_hosts", ["gate.example", "::1", "10.0.0.1"], "gate.example:8765"),
+        ("allowed_hosts", [], "http://gate.example"),
+        ("allowed_hosts", [], "[::1]"),
+        ("allowed_origins", ["https://a.example", "http://[::1]:80"], "https://a.example/"),
+        ("allowed_origins", ["vscode-webview://abc"], "a.example"),
+        ("allowed_origins", [], "null"),
+    ],
+)
+def test_a_host_or_origin_that_no_request_can_bring_is_refused(
+    place: Home, key: str, good: list[str], bad: str
+) -> None:
+    file = place.folder / "given.toml"
+    file.write_text(f"[gateway]\n{key} = {good!r}\n", encoding="utf-8")
+    assert ended(place, "config", "check", file)[0] == Exit.OK
+    file.write_text(f"[gateway]\n{key} = {[*good, bad]!r}\n", encoding="utf-8")
+    code, said = ended(place, "config", "check", file)
+    assert code == Exit.USAGE
+    assert f"gateway.{key}: {bad}" in said
+
+
 def test_an_effect_needs_a_server_and_a_tool(place: Home) -> None:
     for name in ("/x", "x/", "x", "/"):
         assert ended(place, "tool", "set", name, "--effect", "read")[0] == Exit.USAGE

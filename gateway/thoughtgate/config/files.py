@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
-from thoughtgate.config.settings import ServerSettings, Settings
+from thoughtgate.config.settings import GatewaySettings, ServerSettings, Settings
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.json import JsonObject, canonical
 from thoughtgate.core.servers import BUILT_IN
@@ -20,6 +20,8 @@ from thoughtgate.core.servers import BUILT_IN
 CONFIG_VARIABLE = "THOUGHTGATE_CONFIG"
 HOME_VARIABLE = "THOUGHTGATE_HOME"
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_HOST = re.compile(r"[^\s:/@\[\]]+|[0-9A-Fa-f:.]+")
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/@]+")
 
 
 class Loaded(msgspec.Struct, kw_only=True, frozen=True):
@@ -144,6 +146,7 @@ def _agree(settings: Settings, where: str) -> None:
             message=f"{where}: gateway.host: {settings.gateway.host} is not a loopback address; "
             "a gateway without authentication listens on 127.0.0.1 or ::1 only"
         )
+    _check_front(settings.gateway, where)
     for name, server in settings.servers.items():
         if name == BUILT_IN:
             raise ConfigError(message=f"{where}: servers.{name}: this name is the gateway's own")
@@ -162,6 +165,22 @@ def _agree(settings: Settings, where: str) -> None:
         raise ConfigError(
             message=f"{where}: default_model: no model is named {settings.default_model}"
         )
+
+
+def _check_front(gateway: GatewaySettings, where: str) -> None:
+    """Refuse a host or an origin that no request could ever bring: it would look like a fault."""
+    for host in gateway.allowed_hosts:
+        if _HOST.fullmatch(host) is None:
+            raise ConfigError(
+                message=f"{where}: gateway.allowed_hosts: {host} is no host name; "
+                "write it without scheme, port and path"
+            )
+    for origin in gateway.allowed_origins:
+        if _ORIGIN.fullmatch(origin) is None:
+            raise ConfigError(
+                message=f"{where}: gateway.allowed_origins: {origin} is no origin; "
+                "write scheme://host or scheme://host:port, without a path"
+            )
 
 
 def _check_json(value: JsonObject, where: str) -> None:
