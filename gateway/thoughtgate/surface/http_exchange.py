@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from thoughtgate.core.errors import UpstreamLost
 from thoughtgate.surface.changes import Bell, Wake
 from thoughtgate.surface.clients import Running
 from thoughtgate.surface.errors import Answer, Failed, answered, refusal
@@ -26,7 +27,7 @@ A client that leaves earlier is noticed then.
 _STOPPING = Failed(
     codes.INTERNAL_ERROR,
     "the gateway is stopping; ask again later, but what was asked may have been carried out",
-    {"error": "stopping"},
+    {"error": UpstreamLost.code},
 )
 """What a client hears that did not give its request up: only a server that stops does it then."""
 
