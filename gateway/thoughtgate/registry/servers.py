@@ -105,7 +105,7 @@ def load(
         query, hidden = query.where(table.c.name == name), hidden.where(secrets.c.server == name)
     rows = connection.execute(hidden).all()
     if vault is not None:
-        vault.expect({KeyUse(row.server, row.key_id) for row in rows})
+        vault.expect({KeyUse(server=row.server, key_id=row.key_id) for row in rows})
     opened: dict[str, dict[str, str]] = {}
     for row in rows:
         place = Place(server=row.server, field=row.field)
@@ -132,7 +132,7 @@ def _put_secrets(
     if not hidden:
         return
     in_use = connection.execute(select(table.c.server, table.c.key_id).distinct()).all()
-    vault.admit([KeyUse(row.server, row.key_id) for row in in_use])
+    vault.admit([KeyUse(server=row.server, key_id=row.key_id) for row in in_use])
     for field, value in hidden.items():
         sealed = vault.seal(value, Place(server=name, field=field))
         row = {"server": name, "field": field, "key_id": sealed.key_id, "sealed": sealed.sealed}

@@ -41,7 +41,7 @@ class Sealed:
     sealed: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyUse:
     """That a server has secrets, and which key sealed them."""
 
