@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
+from thoughtgate.config.faults import first_fault
 from thoughtgate.config.settings import GatewaySettings, ServerSettings, Settings
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.json import JsonObject, canonical
@@ -73,7 +74,7 @@ def _written(text: str, where: str) -> Settings:
     try:
         return msgspec.convert(raw, Settings)
     except msgspec.ValidationError as error:
-        raise ConfigError(message=f"{where}: {error}") from None
+        raise ConfigError(message=f"{where}: {first_fault(raw, Settings) or error}") from None
 
 
 def _filled(settings: Settings, where: str, environ: Mapping[str, str]) -> Settings:

@@ -8,7 +8,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+NAME_PATTERN = r"^[a-z0-9][a-z0-9-]{0,39}$"
+"""What names of servers, domains and models look like."""
+
+Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
 Seconds = Annotated[float, Meta(gt=0, le=86400)]
 
 
