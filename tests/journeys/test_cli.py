@@ -86,7 +86,7 @@ def refused(place: Home, *arguments: object) -> tuple[int, str]:
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for name, command in group.commands.items():
+    for name, command in sorted(group.commands.items()):
         if isinstance(command, click.Group):
             yield from commands(command, (*path, name))
         else:
@@ -264,6 +264,22 @@ def test_what_a_domain_says_can_be_taken_back(empty: Home) -> None:
     assert shown["max_tokens"] is None
 
 
+def test_a_domain_says_at_once_which_of_its_rules_fit_nothing(empty: Home) -> None:
+    result = empty.invoke("domain", "set", "ops", "--include", "nope/*", "--rename", "a/b=c")
+    assert result.exit_code == 0
+    assert "warning: the rule nope/* of domain ops fits no tool\n" in result.stderr
+    assert "warning: domain ops dresses a/b, which is no tool\n" in result.stderr
+
+
+def test_a_domain_is_shown_in_words(empty: Home) -> None:
+    done(empty, "domain", "set", "ops", "--include", "a/*", "--include", "tag:x")
+    lines = done(empty, "domain", "show", "ops").splitlines()
+    assert {"include: a/*, tag:x", "exclude: none", "max_tokens: no limit", "prefixed: yes"} <= {
+        *lines
+    }
+    assert not any(word in line for line in lines for word in ("[", "None", "True", "()"))
+
+
 def test_a_domain_with_an_engine_is_shown_with_its_tool(empty: Home) -> None:
     done(empty, "domain", "set", "ops", "--engine", "react")
     assert [tool["name"] for tool in empty.said("domain", "show", "ops")["tools"]] == ["reason"]
@@ -303,10 +319,14 @@ def test_a_domain_that_cannot_be_is_refused(empty: Home, arguments: tuple[str, .
     ("text", "where"),
     [
         ("[gateway]\nhost = '0.0.0.0'\n", "gateway.host"),
-        ("[gateway]\nprot = 1\n", "prot"),
+        ("[gateway]\nprot = 1\n", "gateway.prot: unknown key; did you mean port?"),
+        ("[server.x]\ncommand = ['y']\n", "server: unknown key; did you mean servers?"),
+        ("[servers.x]\ncomand = ['y']\n", "servers.x.comand: unknown key; did you mean command?"),
+        ("[limits]\nzzz = 1\n", "limits.zzz: unknown key; the keys here are call_depth, "),
         ("[servers.x]\nurl = 'http://h'\ncommand = ['y']\n", "servers.x"),
         ("[servers.x]\ncommand = ['${NOT_SET_ANYWHERE}']\n", "NOT_SET_ANYWHERE"),
-        ("[servers.'Bad Name']\ncommand = ['y']\n", "servers"),
+        ("[servers.'Bad Name']\n", 'servers: "Bad Name" is no server name; use 1 to 40 lower-case'),
+        ("[domains.Bad]\n", 'domains: "Bad" is no domain name; use 1 to 40 lower-case'),
         ("not toml", "TOML"),
     ],
 )
@@ -448,6 +468,33 @@ def test_a_plan_that_cannot_be_used_is_refused(empty: Home, name: str, text: str
     file = empty.folder / name
     file.write_text(text, encoding="utf-8")
     assert refused(empty, "run", "start", "do it", "--plan", file)[0] == Exit.USAGE
+
+
+def test_an_input_that_the_plan_does_not_know_is_refused(empty: Home) -> None:
+    file = empty.folder / "plan.toml"
+    file.write_text(
+        'inputs = {known = 1}\n[[steps]]\nid = "a"\ntool = "nope"\ngoal = "g"\n'
+        'arguments = {x = {"$from" = "inputs#/place"}}\n',
+        encoding="utf-8",
+    )
+    start = ("run", "start", "do it", "--plan", file, "--input", "place=1", "--input", "known=2")
+    code, said = refused(empty, *start, "--input", "plcae=1")
+    assert (code, "knows no input plcae\n" in said) == (Exit.USAGE, True)
+    assert "knows no input" not in empty.invoke(*start).stderr
+
+
+def test_a_port_is_no_matter_of_a_pipe(empty: Home) -> None:
+    code, said = refused(empty, "serve", "--stdio", "--port", "0")
+    assert (code, "--port is for HTTP" in said) == (Exit.USAGE, True)
+
+
+def test_an_effect_of_what_nobody_has_seen_is_kept_with_a_warning(place: Home) -> None:
+    for name, warning in (
+        ("nope/x", "warning: no server is named nope; "),
+        ("mine/x", "warning: mine has shown no tool x so far; "),
+    ):
+        result = place.invoke("tool", "set", name, "--effect", "read")
+        assert (result.exit_code, warning in result.stderr) == (0, True)
 
 
 def test_an_effect_is_said_of_a_tool_by_its_servers_own_name(empty: Home) -> None:

@@ -5,6 +5,7 @@ Commands run in this process; the servers are its children.
 
 import json
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Home:
     settings += python_server("peer", "tests.support.sdk_server", era="stateless")
     settings += '[domains.few]\ninclude = ["peer/*"]\nexclude = ["peer/wait"]\n'
     settings += '[domains.few.tools."peer/sum"]\nrename = "add"\nfixed = {b = 40}\n'
+    settings += 'description = "Adds 40."\n'
     made = home(tmp_path_factory.mktemp("home"), settings)
     listed = made.invoke("tool", "list")  # the servers' tools are remembered from here on
     assert listed.exit_code == 0, listed.output
@@ -58,7 +60,12 @@ def test_the_servers_are_counted_with_their_tools_and_checked(place: Home) -> No
 
 def test_a_domain_tells_what_its_clients_see(place: Home) -> None:
     shown = place.said("domain", "show", "few")
-    assert {"name": "add", "server": "peer", "tool": "sum"} in shown["tools"]
+    assert {
+        "name": "add", "server": "peer", "tool": "sum",
+        "renamed": True, "description": "Adds 40.", "fixed": {"b": 40},
+    } in shown["tools"]  # fmt: skip
+    told = place.invoke("domain", "show", "few").stdout
+    assert "  add  (peer/sum, renamed)\n    description: Adds 40.\n    fixed: b = 40\n" in told
     assert not any(tool["tool"] == "wait" for tool in shown["tools"])
     tool = place.said("tool", "show", "add", "--domain", "few")
     assert set(tool["shown"]["inputSchema"]["properties"]) == {"a"}
@@ -89,6 +96,18 @@ def test_arguments_are_json_where_they_parse_and_text_where_not(place: Home) -> 
         "deep": [None, 18446744073709551617],
         "n": 1, "t": "one two", "o": {}, "e": "", "q": "a=b",
     }  # fmt: skip
+
+
+def test_why_a_tool_counts_as_write_is_said_where_servers_are_not_trusted(place: Home) -> None:
+    assert "a tool counts as write until you say otherwise" in place.invoke("tool", "list").stderr
+    none = place.invoke("tool", "list", "--quarantined")
+    assert none.stdout == "nothing is held back\n"
+
+
+def test_without_servers_the_list_of_tools_says_where_to_look(tmp_path: Path) -> None:
+    empty = home(tmp_path)
+    assert empty.invoke("tool", "list").stdout.startswith("no tools here; ")
+    assert empty.invoke("tool", "search", "x").stdout == "no tool fits\n"
 
 
 def test_progress_and_log_go_to_stderr_and_the_result_to_stdout(place: Home) -> None:
@@ -154,6 +173,8 @@ def test_a_dead_server_is_said_to_be_and_hides_no_other(place: Home) -> None:
         assert rows["dead"]["state"] not in {"ready", "enabled"}
         assert "/no/such/program" in rows["dead"]["reason"]
         assert rows["peer"]["state"] == "ready"
+        said = place.invoke("server", "list", "--check").stderr
+        assert said.count("/no/such/program") == 1
         assert called(place, "peer__sum", "a=1", "b=2") == {"sum": 3}
     finally:
         place.invoke("server", "rm", "dead")

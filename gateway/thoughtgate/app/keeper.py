@@ -112,7 +112,8 @@ class Keeper:
             except UpstreamError as error:
                 say(f"{name}: {error.message}")
                 return
-            say(f"{name}: {len(listing.tools)} tools")
+            number = len(listing.tools)
+            say(f"{name}: {number} tool{'' if number == 1 else 's'}")
 
         await asyncio.gather(*(one(name) for name in names))
         await self._apply_heard()

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from thoughtgate.cli.masks import shown_command, shown_url
-from thoughtgate.cli.output import clean, json_flag, show
+from thoughtgate.cli.output import clean, count, json_flag, show
 from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.config.files import Loaded
 from thoughtgate.config.settings import json_schema
@@ -36,7 +36,7 @@ def check(chosen: Path | None, file: Path | None, as_json: bool) -> None:
         "domains": len(found.domains),
         "models": len(found.models),
     }
-    said = ", ".join(f"{number} {noun}" for noun, number in counts.items())
+    said = ", ".join(count(number, noun[:-1]) for noun, number in counts.items())
     show({"ok": True, "file": where, **counts}, [f"{clean(where)}: ok ({said})"], as_json=as_json)
 
 

@@ -3,7 +3,9 @@
 Never changes a domain that comes from the configuration file.
 """
 
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,16 @@ import click
 
 from thoughtgate.app.entries import all_domains
 from thoughtgate.app.offline import offline_catalog, offline_view
-from thoughtgate.cli.output import json_flag, note, one_line, show, table
+from thoughtgate.cli.masks import MASK
+from thoughtgate.cli.output import json_flag, note, one_line, said, show, table
 from thoughtgate.cli.settings import loaded_or_fail, opened_registry, refuse_configured
 from thoughtgate.cli.words import json_or_text
 from thoughtgate.core.domains import Domain, ToolDress
 from thoughtgate.core.errors import ConfigError
+from thoughtgate.telemetry.redact import is_secret_name
+from thoughtgate.views import Entry
 
+_NOTHING = {"include": "all tools", "max_tools": "no limit", "max_tokens": "no limit"}
 _NAME = re.compile(r"[A-Za-z0-9_-]{0,60}")
 
 
@@ -82,13 +88,39 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
         "source": entry.source,
         "tokens": view.tokens,
         "warnings": list(view.warnings),
-        "tools": [
-            {"name": e.name, "server": e.tool.server, "tool": e.tool.name} for e in view.entries
-        ],
+        "tools": [_tool(e, entry) for e in view.entries],
     }
-    lines = [f"{key}: {said}" for key, said in value.items() if key != "tools"]
-    lines += [f"  {e.name}  ({e.tool.server}/{e.tool.name})" for e in view.entries]
-    show(value, (one_line(line.rstrip()) for line in lines), as_json=as_json)
+    show(value, map(one_line, _lines(value)), as_json=as_json)
+
+
+def _tool(entry: Entry, domain: Domain) -> dict[str, Any]:
+    own = (entry.tool.server, entry.tool.name)
+    dress = domain.dress.get("/".join(own), ToolDress())
+    return {
+        "name": entry.name,
+        "server": own[0],
+        "tool": own[1],
+        "renamed": bool(dress.rename) and entry.name == dress.rename,
+        "description": dress.description,
+        "fixed": {
+            name: MASK if is_secret_name(name) else value for name, value in dress.fixed.items()
+        },
+    }
+
+
+def _lines(value: dict[str, Any]) -> Iterator[str]:
+    for key, shown in value.items():
+        if key not in {"warnings", "tools"}:
+            yield f"{key}: {said(shown, nothing=_NOTHING.get(key, 'none'))}"
+    for warning in value["warnings"]:
+        yield f"warning: {warning}"
+    for tool in value["tools"]:
+        renamed = ", renamed" if tool["renamed"] else ""
+        yield f"  {tool['name']}  ({tool['server']}/{tool['tool']}{renamed})"
+        if tool["description"] is not None:
+            yield f"    description: {tool['description']}"
+        for name, fixed in tool["fixed"].items():
+            yield f"    fixed: {name} = {json.dumps(fixed, ensure_ascii=False)}"
 
 
 @domain.command(name="set")
@@ -105,7 +137,13 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
 @click.option("--prefixed/--own-names", default=None, help="Show server__tool, or own names.")
 @click.option("--rename", "renames", multiple=True, metavar="SERVER/TOOL=NAME")
 @click.option("--describe", "texts", multiple=True, metavar="SERVER/TOOL=TEXT")
-@click.option("--fix", "fixed", multiple=True, metavar="SERVER/TOOL:ARGUMENT=JSON")
+@click.option(
+    "--fix",
+    "fixed",
+    multiple=True,
+    metavar="SERVER/TOOL:ARGUMENT=VALUE",
+    help="Argument with a fixed value, hidden from clients. What is not JSON is taken as text.",
+)
 @click.option(
     "--clear",
     multiple=True,
@@ -121,7 +159,10 @@ def set_(chosen: Path | None, /, name: str, **given: Any) -> None:
         known = {entry.name: entry for entry in all_domains(loaded, store)}
         changed = _changed(known.get(name, Domain(name=name)), given)
         stored = store.put_domain(changed)
+        view = offline_view(offline_catalog(loaded, store), stored)
     note(f"domain {name} is now at revision {stored.revision}")
+    for warning in view.warnings:
+        note(f"warning: {warning}")
 
 
 _CLEARED: dict[str, dict[str, Any]] = {
@@ -144,16 +185,16 @@ def _changed(entry: Domain, given: dict[str, Any]) -> Domain:
     if given["engine"] is not None:
         new["engine"] = "" if given["engine"] == "none" else given["engine"]
     dress = dict(entry.dress)
-    for key, said in _pairs(given["renames"], "--rename"):
-        if not _NAME.fullmatch(said):
+    for key, word in _pairs(given["renames"], "--rename"):
+        if not _NAME.fullmatch(word):
             raise ConfigError(message="--rename: names are of A-Z a-z 0-9 _ -, at most 60")
-        dress[key] = replace(dress.get(key, ToolDress()), rename=said)
-    for key, said in _pairs(given["texts"], "--describe"):
-        dress[key] = replace(dress.get(key, ToolDress()), description=said)
-    for key, said in _pairs(given["fixed"], "--fix"):
+        dress[key] = replace(dress.get(key, ToolDress()), rename=word)
+    for key, word in _pairs(given["texts"], "--describe"):
+        dress[key] = replace(dress.get(key, ToolDress()), description=word)
+    for key, word in _pairs(given["fixed"], "--fix"):
         tool, _, argument = key.rpartition(":")
         old = dress.get(tool, ToolDress())
-        dress[tool] = replace(old, fixed={**old.fixed, argument: json_or_text(said)})
+        dress[tool] = replace(old, fixed={**old.fixed, argument: json_or_text(word)})
     return replace(entry, dress=dress, source="registry", **new)
 
 
@@ -162,7 +203,7 @@ def _pairs(texts: tuple[str, ...], option: str) -> list[tuple[str, str]]:
     for key, equals, _ in pairs:
         if not equals or "/" not in key or (option == "--fix" and ":" not in key):
             raise ConfigError(message=f"{option}: takes SERVER/TOOL… = …, got {key[:80]}")
-    return [(key, said) for key, _, said in pairs]
+    return [(key, word) for key, _, word in pairs]
 
 
 @domain.command()

@@ -57,6 +57,20 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def said(value: object, *, nothing: str = "none") -> str:
+    """Return a value in words for people: yes and no, lists by commas, `nothing` for what is empty.
+
+    Anything else than these and text is shown as JSON.
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or value in ("", [], {}):
+        return nothing
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def strong(text: str) -> str:
     """Return `text` in bold where the terminal shows colours."""
     return click.style(text, bold=True) if colours() else text

@@ -6,6 +6,7 @@ Never shows anything on stdout but the report; the Thoughts, Actions and Observa
 import asyncio
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from thoughtgate.core.errors import ConfigError, Malformed
 from thoughtgate.core.json import JsonObject
 from thoughtgate.engines.contract import Limits
 from thoughtgate.engines.plan import Plan, plan_from_json, plan_from_toml
+from thoughtgate.engines.plan_lint import unknown_inputs
 from thoughtgate.runs.orders import RunOrder, RunReport, StepEvent
 from thoughtgate.runs.reason_tool import progress_message
 from thoughtgate.wire.strict import parse
@@ -65,9 +67,12 @@ def start(context: click.Context, /, task: str, **given: Any) -> None:
 
 async def _run(loaded: Loaded, task: str, given: dict[str, Any]) -> RunReport:
     plan = _plan(given["plan"]) if given["plan"] else None
+    inputs = _inputs(given["inputs"])
+    if plan is not None and (unknown := unknown_inputs(plan, inputs)):
+        raise ConfigError(message=f"--input: the plan knows no input {', '.join(unknown)[:200]}")
     async with opened(loaded, os.environ) as app:
         await app.ensure_listed(on_progress=note)
-        order = _order(app, task, plan, given)
+        order = replace(_order(app, task, plan, given), inputs=inputs)
         return await interruptible(app.reasoning.runner.run(order, _observer(note)))
 
 
@@ -83,7 +88,6 @@ def _order(app: App, task: str, plan: Plan | None, given: dict[str, Any]) -> Run
         goal=task,
         domain=given["domain"],
         plan=plan,
-        inputs=_inputs(given["inputs"]),
         model=model,
         limits=Limits(
             max_steps=given["max_steps"], max_retries=given["max_retries"], native_tools=native

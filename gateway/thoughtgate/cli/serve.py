@@ -41,6 +41,8 @@ def serve(
     file: Path | None,
 ) -> None:
     """Serve clients over HTTP at /mcp and /mcp/DOMAIN, or one client with --stdio."""
+    if stdio and port is not None:
+        raise click.UsageError(message="--port is for HTTP; --stdio listens on no port")
     log_to_stderr(log_level)
     loaded = loaded_or_fail(file or chosen)
     if stdio:

@@ -12,7 +12,7 @@ from thoughtgate.app.entries import shown_servers
 from thoughtgate.app.probe import probed
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.masks import shown_transport
-from thoughtgate.cli.output import json_flag, note, one_line, show, table
+from thoughtgate.cli.output import json_flag, note, one_line, said, show, table
 from thoughtgate.cli.settings import (
     as_written,
     loaded_or_fail,
@@ -83,7 +83,8 @@ def add(context: click.Context, /, name: str, replace: bool, **given: object) ->
         if not replace and name in store.server_names():
             raise ConfigError(message=f"server {name} is registered already; add --replace")
         store.put_server(entry)
-    note(f"server {name} registered; see if it answers with: thoughtgate server list --check")
+    note(f"server {name} registered; see its tools with: thoughtgate tool list")
+    note("see whether it answers with: thoughtgate server list --check")
 
 
 def _entry(name: str, given: Mapping[str, object]) -> Server:
@@ -130,10 +131,10 @@ def _texts(value: object) -> Sequence[str]:
 def _pairs(value: object, option: str) -> dict[str, str]:
     pairs = {}
     for text in _texts(value):
-        key, equals, said = text.partition("=")
+        key, equals, value_ = text.partition("=")
         if not equals or not key:
             raise click.UsageError(message=f"{option} takes NAME=VALUE")
-        pairs[key.strip()] = said
+        pairs[key.strip()] = value_
     return pairs
 
 
@@ -144,7 +145,13 @@ def _pairs(value: object, option: str) -> dict[str, str]:
 def list_(context: click.Context, check: bool, as_json: bool) -> None:
     """List the servers; --check also connects to them, exit 1 unless all are ready."""
     loaded = loaded_or_fail(context.obj)
-    states = probed(loaded, note) if check else {}
+    told: set[str] = set()
+
+    def tell(line: str) -> None:
+        told.add(line.partition(":")[0])
+        note(line)
+
+    states = probed(loaded, tell) if check else {}
     with opened_registry(loaded) as store:
         entries = shown_servers(as_written(loaded), store)
         known = {entry.name: len(store.known_tools(entry.name)) for entry in entries}
@@ -153,7 +160,7 @@ def list_(context: click.Context, check: bool, as_json: bool) -> None:
     cells = [tuple(str(row[key]) for key in _SHOWN) for row in rows]
     show(rows, table(head, cells) if rows else [_NONE], as_json=as_json)
     for row in rows:
-        if row["reason"] and not as_json:
+        if row["reason"] and row["name"] not in told and not as_json:
             note(f"{row['name']}: {row['reason']}")
     context.exit(Exit.OK if {s.state for s in states.values()} <= _WELL else Exit.FAILED)
 
@@ -199,7 +206,7 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
         "source": entry.source,
         "tools": tools,
     }
-    lines = (one_line(f"{key}: {_said(said)}".rstrip()) for key, said in value.items())
+    lines = (one_line(f"{key}: {said(shown)}") for key, shown in value.items())
     show(value, lines, as_json=as_json)
 
 
@@ -211,10 +218,6 @@ def _secret_names(transport: Transport) -> list[str]:
     if isinstance(transport, StdioTransport):
         return sorted(transport.env)
     return sorted(transport.headers) if isinstance(transport, HttpTransport) else []
-
-
-def _said(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 @server.command()

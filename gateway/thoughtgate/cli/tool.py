@@ -6,28 +6,37 @@ Never calls a tool except by `call`, and then by the same path as every client.
 import asyncio
 import json
 import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from thoughtgate.app.compose import opened
+from thoughtgate.app.entries import shown_servers
 from thoughtgate.app.requests import call_tool
 from thoughtgate.cli.exits import Exit
-from thoughtgate.cli.output import clean, json_flag, note, show, table
-from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.cli.output import clean, count, json_flag, note, show, table
+from thoughtgate.cli.settings import as_written, loaded_or_fail, opened_registry
 from thoughtgate.cli.signals import interruptible
-from thoughtgate.cli.words import Seconds, json_or_text
+from thoughtgate.cli.words import Seconds, values_of
 from thoughtgate.core.calls import Result, ToolName
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 from thoughtgate.core.errors import ConfigError, Malformed
 from thoughtgate.core.json import JsonObject
+from thoughtgate.core.servers import BUILT_IN
 from thoughtgate.core.tools import Effect
 from thoughtgate.select import index
 from thoughtgate.views import Entry, View
 from thoughtgate.wire.results import text
 from thoughtgate.wire.strict import parse
 
+_NO_TOOLS = "no tools here; see the servers with: thoughtgate server list --check"
+_WHY_WRITE = (
+    "a tool counts as write until you say otherwise: thoughtgate tool set SERVER/TOOL --effect "
+    "read; a server added with --trusted is believed what it says of its own tools"
+)
 _DOMAIN = click.option("--domain", default=DEFAULT_DOMAIN, show_default=True)
 
 
@@ -46,13 +55,11 @@ def list_(
     chosen: Path | None, domain: str, refresh: bool, quarantined: bool, as_json: bool
 ) -> None:
     """List the tools of a domain with their cost in tokens."""
-    view, held = asyncio.run(_listed(chosen, domain, refresh=refresh))
+    found = asyncio.run(_listed(chosen, domain, refresh=refresh))
+    view, held = found.view, found.held
     if quarantined:
-        show(
-            held,
-            table(("TOOL", "RULE", "REASON"), [tuple(h.values()) for h in held]),
-            as_json=as_json,
-        )
+        rules = table(("TOOL", "RULE", "REASON"), [tuple(h.values()) for h in held])
+        show(held, rules if held else ["nothing is held back"], as_json=as_json)
         return
     rows = [
         {
@@ -65,18 +72,34 @@ def list_(
     ]
     cells = [(r["name"], r["effect"], _short(r["description"])) for r in rows]
     value = {"tools": rows, "tokens": view.tokens, "warnings": view.warnings, "quarantined": held}
-    show(value, table(("NAME", "EFFECT", "DESCRIPTION"), cells), as_json=as_json)
+    lines = table(("NAME", "EFFECT", "DESCRIPTION"), cells) if rows else [_NO_TOOLS]
+    show(value, lines, as_json=as_json)
     if not as_json:
-        note(f"{len(rows)} tools, about {view.tokens} tokens in a client's context")
-        for warning in view.warnings:
-            note(f"warning: {warning}")
-        for item in held:
-            note(f"held back: {item['tool']}: {item['reason']}")
+        for line in _remarks(found):
+            note(line)
 
 
-async def _listed(
-    chosen: Path | None, domain: str, *, refresh: bool
-) -> tuple[View, list[dict[str, str]]]:
+def _remarks(found: "_Listed") -> Iterator[str]:
+    view = found.view
+    if view.entries:
+        tools = count(len(view.entries), "tool")
+        yield f"{tools}, about {view.tokens} tokens in a client's context"
+    yield from (f"warning: {warning}" for warning in view.warnings)
+    yield from (f"held back: {item['tool']}: {item['reason']}" for item in found.held)
+    if any(
+        e.tool.effect is Effect.WRITE and e.tool.server in found.untrusted for e in view.entries
+    ):
+        yield _WHY_WRITE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listed:
+    view: View
+    held: list[dict[str, str]]
+    untrusted: frozenset[str]
+
+
+async def _listed(chosen: Path | None, domain: str, *, refresh: bool) -> _Listed:
     async with opened(loaded_or_fail(chosen), os.environ) as app:
         app.gateway.view(domain)
         await app.ensure_listed(on_progress=note, refresh=refresh)
@@ -84,7 +107,8 @@ async def _listed(
             {"tool": f"{q.server}/{q.name}", "rule": q.rule, "reason": q.reason}
             for q in app.gateway.catalog.quarantined
         ]
-        return app.gateway.view(domain), held
+        untrusted = frozenset(s.name for s in app.keeper.servers if not s.trusted)
+        return _Listed(view=app.gateway.view(domain), held=held, untrusted=untrusted)
 
 
 def _short(text_: str) -> str:
@@ -99,8 +123,7 @@ def _short(text_: str) -> str:
 @click.pass_obj
 def show_(chosen: Path | None, name: str, domain: str, as_json: bool) -> None:
     """Show one tool as clients see it."""
-    view, _ = asyncio.run(_listed(chosen, domain, refresh=False))
-    entry = view.table.get(name)
+    entry = asyncio.run(_listed(chosen, domain, refresh=False)).view.table.get(name)
     if entry is None:
         raise ConfigError(message=f"domain {domain} has no tool {name}; see: thoughtgate tool list")
     value = {
@@ -130,7 +153,8 @@ def search(
     """Find the tools that fit a task, best first."""
     rows = asyncio.run(_found(chosen, domain, " ".join(words), limit))
     cells = [(f"{r['score']:.2f}", r["name"], _short(r["description"])) for r in rows]
-    show(rows, table(("SCORE", "NAME", "DESCRIPTION"), cells), as_json=as_json)
+    lines = table(("SCORE", "NAME", "DESCRIPTION"), cells) if rows else ["no tool fits"]
+    show(rows, lines, as_json=as_json)
 
 
 async def _found(chosen: Path | None, domain: str, query: str, limit: int) -> list[dict[str, Any]]:
@@ -170,10 +194,11 @@ def call(
 ) -> None:
     """Call a tool; exit 1 when the tool says that it failed.
 
-    Values of KEY=VALUE are JSON where they parse as JSON, else text.
+    Values of KEY=VALUE are JSON where they parse as JSON and the tool takes it, else text.
     """
-    arguments = _arguments(given, pairs)
-    result = asyncio.run(_called(context.obj, domain, name, arguments, options["timeout"]))
+    arguments, words = _arguments(given), _words(pairs)
+    target = ToolName(domain=domain, name=name)
+    result = asyncio.run(_called(context.obj, target, arguments, words, options["timeout"]))
     value = parse(result.raw)
     lines = clean(text(result.raw) or json.dumps(value, ensure_ascii=False, indent=2)).split("\n")
     show(value, lines, as_json=options["as_json"])
@@ -181,30 +206,39 @@ def call(
 
 
 async def _called(
-    chosen: Path | None, domain: str, name: str, arguments: JsonObject, seconds: float
+    chosen: Path | None,
+    target: ToolName,
+    given: JsonObject,
+    words: Mapping[str, str],
+    seconds: float,
 ) -> Result:
     async with opened(loaded_or_fail(chosen), os.environ) as app:
-        app.gateway.view(domain)
+        app.gateway.view(target.domain)
         await app.ensure_listed(on_progress=note)
-        target = ToolName(domain=domain, name=name)
+        entry = app.gateway.view(target.domain).table.get(target.name)
+        arguments = {**given, **values_of(words, entry.visible if entry else {})}
         return await interruptible(
             call_tool(app.gateway, target, arguments, seconds=seconds, say=note)
         )
 
 
-def _arguments(given: str | None, pairs: tuple[str, ...]) -> JsonObject:
-    arguments: dict[str, Any] = {}
-    if given is not None:
-        value = _strict(_read(given[1:]) if given.startswith("@") else given.encode(), "--args")
-        if not isinstance(value, dict):
-            raise ConfigError(message="--args: must be a JSON object")
-        arguments.update(value)
+def _arguments(given: str | None) -> JsonObject:
+    if given is None:
+        return {}
+    value = _strict(_read(given[1:]) if given.startswith("@") else given.encode(), "--args")
+    if not isinstance(value, dict):
+        raise ConfigError(message="--args: must be a JSON object")
+    return value
+
+
+def _words(pairs: tuple[str, ...]) -> Mapping[str, str]:
+    words: dict[str, str] = {}
     for pair in pairs:
-        key, equals, said = pair.partition("=")
+        key, equals, word = pair.partition("=")
         if not equals:
             raise ConfigError(message=f"arguments are KEY=VALUE, got {pair[:80]}")
-        arguments[key] = json_or_text(said)
-    return arguments
+        words[key] = word
+    return words
 
 
 def _read(file: str) -> bytes:
@@ -235,6 +269,13 @@ def set_(chosen: Path | None, name: str, effect: str) -> None:
     server, _, own = name.partition("/")
     if not server or not own:
         raise ConfigError(message="name the tool as SERVER/TOOL, by the server's own tool name")
-    with opened_registry(loaded_or_fail(chosen)) as store:
+    loaded = loaded_or_fail(chosen)
+    with opened_registry(loaded) as store:
         store.set_effect(server, own, None if effect == "none" else Effect(effect))
+        servers = {entry.name for entry in shown_servers(as_written(loaded), store)}
+        tools = {definition.get("name") for definition in store.known_tools(server)}
     note(f"{name}: {effect}")
+    if server not in {*servers, BUILT_IN}:
+        note(f"warning: no server is named {server}; see: thoughtgate server list")
+    elif server in servers and own not in tools:
+        note(f"warning: {server} has shown no tool {own} so far; see: thoughtgate tool list")

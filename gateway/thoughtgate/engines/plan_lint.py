@@ -4,7 +4,7 @@ Never stops at the first fault: whoever wrote the plan sees all of them at once.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from thoughtgate.core.errors import SchemaRejected
 from thoughtgate.core.json import JsonValue
@@ -38,6 +38,22 @@ def lint(plan: Plan, task: Task, limits: Limits) -> tuple[str, ...]:
     if uses_item(plan.answer):
         reasons.append("answer: $item stands only in a step with each")
     return tuple(reasons) or _cycle(plan)
+
+
+def unknown_inputs(plan: Plan, given: Collection[str]) -> tuple[str, ...]:
+    """Return the inputs among `given` that `plan` neither has a default for nor refers to."""
+    used = set(plan.inputs)
+    sought = [plan.answer, *(value for step in plan.steps for value in (step.arguments, step.each))]
+    try:
+        found = [one for value in sought for one in references(value) if one.step == INPUTS]
+    except ReferenceMissed:  # `lint` says so
+        return ()
+    for reference in found:
+        if not reference.pointer:
+            return ()
+        name = reference.pointer.split("/", 2)[1]
+        used.add(name.replace("~1", "/").replace("~0", "~"))
+    return tuple(name for name in given if name not in used)
 
 
 def _shape(plan: Plan, limits: Limits) -> Iterator[str]:
