@@ -11,6 +11,7 @@ from thoughtgate.core.json import JsonValue
 from thoughtgate.engines.contract import ByName, EngineTool, Limits, Task
 from thoughtgate.engines.names import suggestion
 from thoughtgate.engines.plan import Plan, Step
+from thoughtgate.engines.plan_pointers import lost_pointers
 from thoughtgate.engines.references import (
     INPUTS,
     ReferenceMissed,
@@ -31,9 +32,9 @@ def lint(plan: Plan, task: Task, limits: Limits) -> tuple[str, ...]:
         reasons += [f"step {step.id}: {reason}" for reason in _step(step, tools, task.has_model)]
         reasons += [
             f"step {step.id}: {reason}"
-            for reason in _sources(step.id, [step.arguments, step.each], plan, inputs)
+            for reason in _references(step.id, [step.arguments, step.each], plan, inputs, tools)
         ]
-    reasons += [f"answer: {reason}" for reason in _sources("", plan.answer, plan, inputs)]
+    reasons += [f"answer: {reason}" for reason in _references("", plan.answer, plan, inputs, tools)]
     reasons += [f"answer_check: {reason}" for reason in _schema(plan.answer_check)]
     if uses_item(plan.answer):
         reasons.append("answer: $item stands only in a step with each")
@@ -102,6 +103,13 @@ def _arguments(step: Step, tool: EngineTool) -> Iterator[str]:
         for name in given:
             if name not in properties and "patternProperties" not in schema:
                 yield f"{tool.name} takes no {name[:40]}; {suggestion(name, properties)}"
+
+
+def _references(
+    step_id: str, value: JsonValue, plan: Plan, inputs: JsonValue, tools: ByName
+) -> Iterator[str]:
+    yield from _sources(step_id, value, plan, inputs)
+    yield from lost_pointers(value, plan, tools)
 
 
 def _sources(step_id: str, value: JsonValue, plan: Plan, inputs: JsonValue) -> Iterator[str]:

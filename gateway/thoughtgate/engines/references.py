@@ -53,6 +53,11 @@ class Reference:
     pointer: str
     flat: bool = False
 
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Return the members and indexes that the pointer leads along."""
+        return tuple(_tokens(self.pointer, self.step))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
