@@ -175,6 +175,7 @@ def test_a_dead_server_is_said_to_be_and_hides_no_other(place: Home) -> None:
         assert rows["peer"]["state"] == "ready"
         said = place.invoke("server", "list", "--check").stderr
         assert said.count("/no/such/program") == 1
+        assert "dead: cannot start /no/such/program: " in said
         assert called(place, "peer__sum", "a=1", "b=2") == {"sum": 3}
     finally:
         place.invoke("server", "rm", "dead")

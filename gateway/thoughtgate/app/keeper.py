@@ -110,7 +110,7 @@ class Keeper:
             try:
                 listing = await self._upstreams.discover(name)
             except UpstreamError as error:
-                say(f"{name}: {error.message}")
+                say(f"{name}: {error.message.removeprefix(f'server {name}: ')}")
                 return
             number = len(listing.tools)
             say(f"{name}: {number} tool{'' if number == 1 else 's'}")
