@@ -163,9 +163,11 @@ async def test_a_hidden_tool_and_a_missing_one_look_the_same(gateway: Gate) -> N
             listed = await names(client)
             errors = [await refusal(client, tool) for tool in ("peer__wait", "peer__nope")]
         assert "peer__wait" not in listed
-        hidden, missing = errors
-        assert (hidden.code, hidden.data) == (missing.code, missing.data) == (-32602, None)
-        assert hidden.message.replace("peer__wait", "peer__nope") == missing.message
+        for tool, error in zip(("peer__wait", "peer__nope"), errors, strict=True):
+            assert (error.code, error.data["error"]) == (-32602, "unknown_tool")
+            assert set(error.data["nearest"]) <= set(listed)
+            near = ", ".join(error.data["nearest"])
+            assert error.message == f"unknown tool: {tool}; nearest: {near}"
 
 
 @pytest.mark.parametrize("carrier", ["http", "stdio"])
