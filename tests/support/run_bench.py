@@ -85,6 +85,7 @@ class RunBench:
     recorder: ListRecorder = field(default_factory=ListRecorder)
     audit: ListAuditLog = field(default_factory=ListAuditLog)
     settings: RunnerSettings = field(default_factory=RunnerSettings)
+    engine: React = field(default_factory=React)
     capture: int = 0
     events: list[StepEvent] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
@@ -116,7 +117,7 @@ class RunBench:
         self.runner = Runner(
             call=self.gateway.call,
             view=self.gateway.view,
-            engines={"react": React()},
+            engines={"react": self.engine},
             settings=replace(self.settings, capture=self.capture),
             recorder=self.recorder,
             sleep=self._sleep,

@@ -75,7 +75,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Steps in order. `inputs` are defaults; `answer` is made of references, None: told freely."""
+    """Steps in order. `inputs` are defaults; `answer` is made of references, None: told freely.
+
+    `faults` are what is wrong with it as it was written, although it can be read: the lint tells
+    them with its own reasons, and such a plan is never carried out.
+    """
 
     steps: tuple[Step, ...]
     goal: str = ""
@@ -83,6 +87,7 @@ class Plan:
     answer: JsonValue = None
     answer_check: JsonObject | bool | None = None
     source: PlanSource = PlanSource.GIVEN
+    faults: tuple[str, ...] = ()
 
     def as_json(self) -> JsonObject:
         """Return the plan in the shape that it is read from."""
@@ -134,6 +139,8 @@ def plan_from_text(text: str) -> Plan:
 def plan_from_json(value: JsonValue, source: PlanSource = PlanSource.GIVEN) -> Plan:
     """Read a plan from a JSON value; a member that is null is one that is absent.
 
+    Unknown keys and references that are not well formed are `faults` of the plan.
+
     Raises:
         ConfigError: It is not a plan; `data["reasons"]` lists every reason.
     """
@@ -141,17 +148,18 @@ def plan_from_json(value: JsonValue, source: PlanSource = PlanSource.GIVEN) -> P
         raise refused(["it is not an object with steps"])
     if reason := _not_json(value, _MAX_DEPTH):
         raise refused([reason])
-    reasons = [f"unknown key {key[:40]}" for key in value if key not in _PLAN_KEYS]
+    faults = [f"unknown key {key[:40]}" for key in value if key not in _PLAN_KEYS]
     entries = value.get("steps")
     if not isinstance(entries, list):
-        raise refused([*reasons, "steps is missing or not a list"])
-    reasons += _type_reasons("the plan", value, {"goal": "text", "inputs": "an object"})
+        raise refused([*faults, "steps is missing or not a list"])
+    reasons = _type_reasons("the plan", value, {"goal": "text", "inputs": "an object"})
     reasons += _check_reason("answer_check", value.get("answer_check"))
     for number, entry in enumerate(entries, start=1):
         reasons += _step_reasons(number, entry)
-    reasons += _reference_reasons("answer", value.get("answer"))
+        faults += _step_faults(number, entry)
+    faults += _reference_reasons("answer", value.get("answer"))
     if reasons:
-        raise refused(reasons)
+        raise refused([*faults, *reasons])
     return Plan(
         steps=tuple(_step(entry) for entry in entries),
         goal=value.get("goal") or "",
@@ -159,6 +167,7 @@ def plan_from_json(value: JsonValue, source: PlanSource = PlanSource.GIVEN) -> P
         answer=value.get("answer"),
         answer_check=value.get("answer_check"),
         source=source,
+        faults=tuple(faults),
     )
 
 
@@ -186,12 +195,19 @@ def _step_reasons(number: int, entry: JsonValue) -> list[str]:
     if not isinstance(name, str) or not _ID.fullmatch(name) or name == INPUTS:
         return [f"step {number} needs an id of letters, digits, _ and - other than {INPUTS}"]
     where = f"step {name}"
-    reasons = [f"{where}: unknown key {key[:40]}" for key in entry if key not in _STEP_KEYS]
-    reasons += _type_reasons(where, entry, _STEP_KINDS)
+    reasons = _type_reasons(where, entry, _STEP_KINDS)
     if not all(isinstance(one, str) for one in entry.get("depends_on") or ()):
         reasons.append(f"{where}: depends_on holds step ids")
-    reasons += _check_reason(where, entry.get("check"))
-    return reasons + _reference_reasons(where, [entry.get("arguments"), entry.get("each")])
+    return reasons + _check_reason(where, entry.get("check"))
+
+
+def _step_faults(number: int, entry: JsonValue) -> list[str]:
+    if not isinstance(entry, Mapping):
+        return []
+    name = entry.get("id")
+    where = f"step {name[:40] if isinstance(name, str) else number}"
+    faults = [f"{where}: unknown key {key[:40]}" for key in entry if key not in _STEP_KEYS]
+    return faults + _reference_reasons(where, [entry.get("arguments"), entry.get("each")])
 
 
 def _type_reasons(where: str, value: JsonObject, wanted: Mapping[str, str]) -> list[str]:

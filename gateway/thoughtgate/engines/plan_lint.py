@@ -27,7 +27,7 @@ def lint(plan: Plan, task: Task, limits: Limits) -> tuple[str, ...]:
     """Return every reason why `plan` cannot be carried out for `task`; empty when it can."""
     tools = {tool.name: tool for tool in task.tools}
     inputs = {**plan.inputs, **task.inputs}
-    reasons = list(_shape(plan, limits))
+    reasons = [*plan.faults, *_shape(plan, limits)]
     for step in plan.steps:
         reasons += [f"step {step.id}: {reason}" for reason in _step(step, tools, task.has_model)]
         reasons += [
@@ -108,8 +108,11 @@ def _arguments(step: Step, tool: EngineTool) -> Iterator[str]:
 def _references(
     step_id: str, value: JsonValue, plan: Plan, inputs: JsonValue, tools: ByName
 ) -> Iterator[str]:
-    yield from _sources(step_id, value, plan, inputs)
-    yield from lost_pointers(value, plan, tools)
+    try:
+        yield from _sources(step_id, value, plan, inputs)
+        yield from lost_pointers(value, plan, tools)
+    except ReferenceMissed:  # not well formed: one of the plan's faults, told already
+        return
 
 
 def _sources(step_id: str, value: JsonValue, plan: Plan, inputs: JsonValue) -> Iterator[str]:

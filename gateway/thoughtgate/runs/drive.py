@@ -27,6 +27,7 @@ from thoughtgate.engines.contract import (
     UseTools,
     Validate,
 )
+from thoughtgate.engines.plan import refused
 from thoughtgate.runs.hands import RunHands
 
 S = TypeVar("S")
@@ -68,6 +69,8 @@ class Drive(Generic[S]):
             ConfigError: The plan is refused; nothing was spent.
         """
         state, effects = self._engine.start(task, limits)
+        if task.plan is not None and task.plan.faults:  # an engine that does not lint
+            raise refused(task.plan.faults)
         async with asyncio.TaskGroup() as group:
             last = await self._took(state, effects, None, group.create_task)
             while last is None:

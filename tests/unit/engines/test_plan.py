@@ -43,9 +43,11 @@ def problems(made: Plan, **task: JsonValue) -> str:
 
 
 def refusal(value: JsonValue) -> str:
-    with pytest.raises(ConfigError) as caught:
-        plan_from_json(value)
-    return "; ".join(caught.value.data["reasons"])
+    """Return why a value is no plan, or what is wrong with the plan that it is."""
+    try:
+        return problems(plan_from_json(value))
+    except ConfigError as error:
+        return "; ".join(error.data["reasons"])
 
 
 def test_a_plan_is_read_from_toml_and_says_what_each_step_needs() -> None:
@@ -103,6 +105,23 @@ def test_a_malformed_step_is_refused_by_name(step: JsonValue, reason: str) -> No
 def test_all_faults_are_told_at_once() -> None:
     told = refusal({"stepz": 1, "steps": [{"id": "a", "goal": 1}, {"id": "b", "check": 2}]})
     assert all(part in told for part in ("stepz", "step a: goal", "step b: a check"))
+
+
+def test_how_a_plan_is_written_and_what_it_asks_for_are_told_at_once() -> None:
+    told = refusal({
+        "answr": 1,
+        "steps": [
+            {"id": "a", "tool": "logs__read", "arguments": {}, "tol": 1},
+            {"id": "b", "tool": "logs__fnd", "arguments": {"dir": {"$from": "a#x"}}},
+            {"id": "c", "tool": "logs__read", "arguments": {"path": {"$from": "z#/x"}}},
+        ],
+    })  # fmt: skip
+    assert told.split("; ")[:3] == [
+        "unknown key answr", "step a: unknown key tol",
+        "step b: a#x: a pointer is empty or starts with /",
+    ]  # fmt: skip
+    for later in ("missing input path of", "unknown tool logs__fnd", "unknown step z"):
+        assert later in told
 
 
 def test_a_plan_nested_too_deep_is_refused_not_followed() -> None:

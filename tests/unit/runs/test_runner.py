@@ -17,8 +17,10 @@ from thoughtgate.core.errors import (
     UpstreamReplied,
     UpstreamUnreachable,
 )
-from thoughtgate.engines.contract import Limits, NoteKind, StopReason
-from thoughtgate.engines.plan import Plan, plan_from_toml
+from thoughtgate.engines.contract import Effects, Limits, NoteKind, StopReason, Task
+from thoughtgate.engines.plan import Plan, plan_from_json, plan_from_toml
+from thoughtgate.engines.react import React
+from thoughtgate.engines.react_state import ReactState
 from thoughtgate.models.function import Function
 from thoughtgate.models.scripted import Scripted
 from thoughtgate.runs.budget import BudgetLimits
@@ -326,6 +328,25 @@ async def test_what_cannot_be_run_is_refused_before_anything_is_spent() -> None:
     ):
         with pytest.raises(error):
             await within(bench.run(**fields))
+    assert bench.sent() == []
+
+
+class Careless(React):
+    """An engine that takes a plan as it comes."""
+
+    def start(self, task: Task, limits: Limits) -> tuple[ReactState, Effects]:
+        """Begin without a look at the faults."""
+        assert task.plan is not None
+        return super().start(replace(task, plan=replace(task.plan, faults=())), limits)
+
+
+async def test_a_faulty_plan_is_refused_also_when_the_engine_does_not_look() -> None:
+    bench = RunBench(engine=Careless())
+    faulty = plan_from_json({
+        "steps": [{"id": "f", "tool": "logs__find", "arguments": {}, "chek": False}],
+    })  # fmt: skip
+    with pytest.raises(ConfigError, match="unknown key chek"):
+        await within(bench.run(plan=faulty))
     assert bench.sent() == []
 
 
