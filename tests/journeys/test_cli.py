@@ -278,6 +278,7 @@ def test_a_domain_is_shown_in_words(empty: Home) -> None:
         *lines
     }
     assert not any(word in line for line in lines for word in ("[", "None", "True", "()"))
+    assert lines[-1] == "it shows no tools"
 
 
 def test_a_domain_with_an_engine_is_shown_with_its_tool(empty: Home) -> None:

@@ -125,9 +125,9 @@ def terminal(place: Home, *arguments: str) -> Iterator[str]:
 
 
 def test_a_terminal_shows_colours_unless_told_not_to(tmp_path: Path) -> None:
-    with terminal(home(tmp_path), "server", "list") as shown:
+    with terminal(home(tmp_path), "domain", "list") as shown:
         assert COLOUR.search(shown)
-    with terminal(home(tmp_path, NO_COLOR="1"), "server", "list") as shown:
+    with terminal(home(tmp_path, NO_COLOR="1"), "domain", "list") as shown:
         assert not COLOUR.search(shown)
         assert shown.startswith("NAME")
 

@@ -114,6 +114,8 @@ def _lines(value: dict[str, Any]) -> Iterator[str]:
             yield f"{key}: {said(shown, nothing=_NOTHING.get(key, 'none'))}"
     for warning in value["warnings"]:
         yield f"warning: {warning}"
+    if not value["tools"]:
+        yield "it shows no tools"
     for tool in value["tools"]:
         renamed = ", renamed" if tool["renamed"] else ""
         yield f"  {tool['name']}  ({tool['server']}/{tool['tool']}{renamed})"
