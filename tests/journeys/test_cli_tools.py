@@ -164,6 +164,15 @@ def test_an_operators_word_changes_what_a_tool_counts_as(place: Home) -> None:
     assert (effects["peer__echo"], effects["peer__sum"]) == ("read", "write")
 
 
+def test_a_call_of_a_server_that_nobody_ever_reached_says_so(tmp_path: Path) -> None:
+    place = home(tmp_path, '[servers.gone]\ncommand = ["/nonexistent/server"]\n')
+    refused = place.invoke("tool", "call", "gone__find", "--json")
+    assert refused.exit_code == Exit.UPSTREAM
+    assert "server gone cannot be reached: " in refused.stderr
+    assert json.loads(refused.stdout)["error"] == "upstream_unreachable"
+    assert place.invoke("tool", "call", "other__find").exit_code == Exit.USAGE
+
+
 def test_a_dead_server_is_said_to_be_and_hides_no_other(place: Home) -> None:
     place.invoke("server", "add", "dead", "--start-timeout", "5", "--", "/no/such/program")
     try:

@@ -13,9 +13,10 @@ from typing import Any
 
 import click
 
-from thoughtgate.app.compose import opened
+from thoughtgate.app.compose import App, opened
 from thoughtgate.app.entries import shown_servers
 from thoughtgate.app.requests import call_tool
+from thoughtgate.catalog import advertised_name
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import clean, count, json_flag, note, show, table
 from thoughtgate.cli.settings import as_written, loaded_or_fail, opened_registry
@@ -23,7 +24,7 @@ from thoughtgate.cli.signals import interruptible
 from thoughtgate.cli.words import Seconds, values_of
 from thoughtgate.core.calls import Result, ToolName
 from thoughtgate.core.domains import DEFAULT_DOMAIN
-from thoughtgate.core.errors import ConfigError, Malformed
+from thoughtgate.core.errors import ConfigError, Malformed, UpstreamUnreachable
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import BUILT_IN
 from thoughtgate.core.tools import Effect
@@ -216,10 +217,22 @@ async def _called(
         app.gateway.view(target.domain)
         await app.ensure_listed(on_progress=note)
         entry = app.gateway.view(target.domain).table.get(target.name)
+        if entry is None:
+            _check_reached(app, target.name)
         arguments = {**given, **values_of(words, entry.visible if entry else {})}
         return await interruptible(
             call_tool(app.gateway, target, arguments, seconds=seconds, say=note)
         )
+
+
+def _check_reached(app: App, name: str) -> None:
+    """Refuse a tool whose server never told what it has: nobody knows whether it is there."""
+    for status in app.upstreams.statuses():
+        silent = status.server in app.keeper.unlisted()
+        if silent and name.startswith(advertised_name(status.server, "")):
+            raise UpstreamUnreachable(
+                message=f"server {status.server} cannot be reached: {status.reason}"
+            )
 
 
 def _arguments(given: str | None) -> JsonObject:
