@@ -3,13 +3,13 @@
 Never starts a server except for `list --check`; entries of the configuration file stay read-only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 
 import click
 
 from thoughtgate.app.entries import shown_servers
-from thoughtgate.app.probe import probed
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.masks import shown_transport
 from thoughtgate.cli.output import json_flag, note, one_line, said, show, table
@@ -20,6 +20,7 @@ from thoughtgate.cli.settings import (
     refuse_configured,
 )
 from thoughtgate.cli.words import Seconds
+from thoughtgate.config.files import Loaded
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import (
     BUILT_IN,
@@ -151,7 +152,7 @@ def list_(context: click.Context, check: bool, as_json: bool) -> None:
         told.add(line.partition(":")[0])
         note(line)
 
-    states = probed(loaded, tell) if check else {}
+    states = _probed(loaded, tell) if check else {}
     with opened_registry(loaded) as store:
         entries = shown_servers(as_written(loaded), store)
         known = {entry.name: len(store.known_tools(entry.name)) for entry in entries}
@@ -163,6 +164,14 @@ def list_(context: click.Context, check: bool, as_json: bool) -> None:
         if row["reason"] and row["name"] not in told and not as_json:
             note(f"{row['name']}: {row['reason']}")
     context.exit(Exit.OK if {s.state for s in states.values()} <= _WELL else Exit.FAILED)
+
+
+def _probed(loaded: Loaded, tell: Callable[[str], None]) -> Mapping[str, UpstreamStatus]:
+    """Connect to the servers; what that takes is imported only now."""
+    states: Mapping[str, UpstreamStatus] = import_module("thoughtgate.app.probe").probed(
+        loaded, tell
+    )
+    return states
 
 
 def _row(entry: Server, tools: int, status: UpstreamStatus | None) -> dict[str, object]:
