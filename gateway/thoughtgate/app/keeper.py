@@ -198,9 +198,15 @@ class Keeper:
         servers = (*self._built_in, *all_servers(self._loaded, self._registry))
         parts = []
         for server in servers:
-            listing = self._listings.get(server.name) or remembered(server, self._registry)
+            listing = self._seen(server) or remembered(server, self._registry)
             if server.enabled and listing is not None:
                 self._listings[server.name] = listing
                 parts.append(part_of(listing, server, self._loaded, self._registry))
         domains = tuple(map(with_engine, all_domains(self._loaded, self._registry)))
         return servers, domains, parts
+
+    def _seen(self, server: Server) -> Listing | None:
+        """Return what discovery found, unless the server stands in another place by now."""
+        known = self._servers.get(server.name)
+        same = known is not None and known.transport == server.transport
+        return self._listings.get(server.name) if same else None
