@@ -31,7 +31,7 @@ START = 30.0
 STOP = 15.0
 """Seconds that a gateway may take to end what runs and to write what it owes."""
 
-_OURS = ("THOUGHTGATE_", "OTEL_")
+_OURS = ("THOUGHTGATE_", "OTEL_", "NO_COLOR")
 
 
 class Unready(AssertionError):
