@@ -50,10 +50,14 @@ class StdioTransport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpTransport:
-    """A streamable HTTP endpoint; `headers` are sent with every request."""
+    """A streamable HTTP endpoint; `headers` are sent with every request.
+
+    `sse` says that the server speaks the older HTTP+SSE transport of 2024-11-05.
+    """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    sse: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

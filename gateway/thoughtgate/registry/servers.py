@@ -169,12 +169,13 @@ def _split(transport: Transport) -> tuple[dict[str, object], dict[str, str]]:
                 raise ConfigError(message="a stdio server needs a command to start")
             plain: dict[str, object] = {"kind": "stdio", "argv": list(argv), "cwd": cwd}
             return plain, {_ENV + name: value for name, value in env.items()}
-        case HttpTransport(url=url, headers=headers):
+        case HttpTransport(url=url, headers=headers, sse=sse):
             hidden = {_HEADER + name: value for name, value in headers.items()}
             shown = _without_secrets(url)
             if shown != url:
                 hidden[_URL] = url
-            return {"kind": "http", "url": shown}, hidden
+            older = {"sse": True} if sse else {}
+            return {"kind": "http", "url": shown, **older}, hidden
         case LocalTransport():
             return {"kind": "local"}, {}
 
@@ -187,7 +188,8 @@ def _join(plain: Mapping[str, Any], hidden: Mapping[str, str]) -> Transport:
             return StdioTransport(argv=tuple(plain["argv"]), env=env, cwd=plain["cwd"])
         case "http":
             url = hidden.get(_URL) or plain["url"]
-            return HttpTransport(url=url, headers=_under(_HEADER, hidden))
+            sse = plain.get("sse", False)
+            return HttpTransport(url=url, headers=_under(_HEADER, hidden), sse=sse)
         case _:
             return LocalTransport()
 

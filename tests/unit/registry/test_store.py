@@ -68,7 +68,8 @@ def tool(name: str, **more: object) -> JsonObject:
 
 
 @pytest.mark.parametrize(
-    "transport", [STDIO, HTTP, LocalTransport(), HttpTransport(url="http://h")]
+    "transport",
+    [STDIO, HTTP, LocalTransport(), HttpTransport(url="http://h", sse=True)],
 )
 def test_a_server_comes_back_as_it_was_put(registry: Registry, transport: Transport) -> None:
     server = replace(FULL_SERVER, transport=transport)
