@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.waiting import within
-from thoughtgate.core.calls import LOCAL, Call, Notice, Result, Session
+from thoughtgate.core.calls import LOCAL, Call, Notice, Question, Result, Session
+from thoughtgate.core.errors import NotAsked
 from thoughtgate.core.servers import (
     Era,
     HttpTransport,
@@ -40,6 +41,9 @@ class Heard:
 
     async def notify(self, notice: Notice) -> None:
         self.notices.append(notice)
+
+    async def ask(self, question: Question) -> bytes:
+        raise NotAsked(message=f"nobody answers {question.method} here")
 
     @property
     def params(self) -> list[dict[str, Any]]:

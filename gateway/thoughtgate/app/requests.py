@@ -8,7 +8,17 @@ import secrets
 from collections.abc import Callable
 
 from thoughtgate.calls.gateway import Gateway
-from thoughtgate.core.calls import LOCAL, Call, Notice, NoticeKind, Result, Session, ToolName
+from thoughtgate.core.calls import (
+    LOCAL,
+    Call,
+    Notice,
+    NoticeKind,
+    Question,
+    Result,
+    Session,
+    ToolName,
+)
+from thoughtgate.core.errors import NotAsked
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
 
@@ -29,8 +39,12 @@ class NoticeLines:
             done, total = notice.params.get("progress"), notice.params.get("total")
             share = f"{done}/{total}" if total is not None else f"{done}"
             self._say(f"{share} {notice.params.get('message') or ''}".rstrip())
-        else:
+        elif notice.kind is NoticeKind.LOG:
             self._say(f"{notice.params.get('level')}: {notice.params.get('data')}")
+
+    async def ask(self, question: Question) -> bytes:
+        """Refuse: nothing was declared that could be asked for."""
+        raise NotAsked(message=f"the command line does not answer {question.method}")
 
 
 async def call_tool(

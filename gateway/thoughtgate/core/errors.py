@@ -7,7 +7,11 @@ Never carries a secret or an argument value; `data` is JSON and may reach a clie
     │   ├── Malformed              not a well-formed request
     │   ├── UnknownTarget          no such tool here (hidden and missing look the same)
     │   ├── InvalidArguments       the arguments break the input schema; carries problems
+    │   ├── CallerReplied          a caller that was asked answered with an error, relayed as it is
+    │   ├── NotAsked               this caller cannot be asked, or did not answer in time
     │   ├── Refused                policy or identity says no
+    │   ├── Missing                what an operator names is not there
+    │   ├── Conflict               somebody else changed it in between; look again
     │   └── Overloaded             a limit of ours is reached; later may work
     ├── UpstreamError              the tool server was wrong
     │   ├── UpstreamReplied        it answered with a JSON-RPC error, relayed as it is
@@ -93,10 +97,40 @@ class InvalidArguments(CallerError):
         self.problems = tuple(problems)
 
 
+class CallerReplied(CallerError):
+    """The caller, asked for something, answered with a JSON-RPC error; `rpc_*` hold it."""
+
+    code = "caller_replied"
+
+    def __init__(self, *, rpc_code: int, rpc_message: str, rpc_data: JsonValue = None) -> None:
+        super().__init__(message=rpc_message, data={"callerCode": rpc_code})
+        self.rpc_code = rpc_code
+        self.rpc_message = rpc_message
+        self.rpc_data = rpc_data
+
+
+class NotAsked(CallerError):
+    """This caller cannot be asked: it never offered to answer, is gone, or took too long."""
+
+    code = "not_asked"
+
+
 class Refused(CallerError):
     """Policy or identity says no."""
 
     code = "refused"
+
+
+class Missing(CallerError):
+    """What an operator names is not there."""
+
+    code = "not_found"
+
+
+class Conflict(CallerError):
+    """Somebody else changed it since the caller looked; looking again may help."""
+
+    code = "conflict"
 
 
 class Overloaded(CallerError):

@@ -39,6 +39,18 @@ class Era(StrEnum):
     STATELESS = "stateless"
 
 
+class Sharing(StrEnum):
+    """Who shares a connection to a server.
+
+    `shared`: everybody, and then nothing is declared that not everybody could answer. `principal`:
+    the sessions of one principal. `session`: each client session has its own.
+    """
+
+    SHARED = "shared"
+    PRINCIPAL = "principal"
+    SESSION = "session"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StdioTransport:
     """A child process that speaks MCP over its standard input and output."""
@@ -74,7 +86,10 @@ class Server:
 
     `name` matches `[a-z0-9][a-z0-9-]{0,39}`. Timeouts are seconds: `start_timeout` bounds connect
     and discovery, `call_timeout` one call (progress does not extend it). `eras` is what to try:
-    None means probe. `trusted` says that the tools' own annotations may be believed.
+    None means probe. `trusted` says that the tools' own annotations may be believed. `sharing`
+    None means: `session` for servers over HTTP in the handshake era, else `shared`. `idle_timeout`
+    ends a connection, and its child, that nobody used for so many seconds: 0 means never for the
+    shared one, and ten minutes for the others; what is listed stays listed.
     """
 
     name: str
@@ -87,6 +102,8 @@ class Server:
     nulls: NullPolicy = NullPolicy.DROP
     start_timeout: float = 30.0
     call_timeout: float = 120.0
+    sharing: Sharing | None = None
+    idle_timeout: float = 0.0
     source: str = "registry"
 
 
@@ -104,9 +121,10 @@ class UpstreamState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What one discovery of one server found: its tool objects, lossless and in its order.
+    """What one discovery of one server found: its objects, lossless and in its order.
 
-    `warnings` are sentences for an operator (page cap reached, repeated cursor, …).
+    `capabilities` are the server's own, as it declared them to us. `warnings` are sentences for an
+    operator (page cap reached, repeated cursor, …).
     """
 
     server: str
@@ -116,6 +134,10 @@ class Listing:
     server_info: JsonObject
     instructions: str = ""
     warnings: tuple[str, ...] = ()
+    prompts: tuple[JsonObject, ...] = ()
+    resources: tuple[JsonObject, ...] = ()
+    templates: tuple[JsonObject, ...] = ()
+    capabilities: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from thoughtgate.core.calls import Call, Notice, NoticeKind, Source, ToolName
-from thoughtgate.core.errors import ModelError
+from thoughtgate.core.calls import Call, Notice, NoticeKind, Question, Source, ToolName
+from thoughtgate.core.errors import ModelError, NotAsked
 from thoughtgate.core.json import JsonValue
 from thoughtgate.core.models import Message, ModelRequest, ModelResponse
 from thoughtgate.core.ports import Next
@@ -224,6 +224,10 @@ class _Progress:
                 data=notice.params,
             )
             await self._telling.tell(note)
+
+    async def ask(self, question: Question) -> bytes:
+        """Refuse: a run declares nothing that a server could ask it for."""
+        raise NotAsked(message=f"a run does not answer {question.method}")
 
 
 async def _together(made: "Sequence[Awaitable[Outcome]]") -> list[Outcome]:

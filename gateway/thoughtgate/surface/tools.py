@@ -9,8 +9,16 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from thoughtgate.core.calls import Call, Notice, NoticeKind, Principal, Session, ToolName
-from thoughtgate.core.errors import GateError
+from thoughtgate.core.calls import (
+    Call,
+    Notice,
+    NoticeKind,
+    Principal,
+    Question,
+    Session,
+    ToolName,
+)
+from thoughtgate.core.errors import GateError, NotAsked
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
 from thoughtgate.core.traces import SpanContext
@@ -61,6 +69,10 @@ class Relay:
         frame = encode_notice(notice, self._token)
         if frame is not None:
             await self._emit(frame)
+
+    async def ask(self, question: Question) -> bytes:
+        """Refuse: nothing that a server could ask for has been declared for this caller."""
+        raise NotAsked(message=f"this client does not answer {question.method}")
 
 
 class ToolDesk:

@@ -5,7 +5,8 @@ Never used outside tests.
 
 from itertools import count
 
-from thoughtgate.core.calls import LOCAL, Call, Notice, Session, Source, ToolName
+from thoughtgate.core.calls import LOCAL, Call, Notice, Question, Session, Source, ToolName
+from thoughtgate.core.errors import NotAsked
 from thoughtgate.core.json import JsonObject, JsonValue, digest
 from thoughtgate.core.servers import Era, Listing, LocalTransport, Server
 from thoughtgate.core.tools import Tool
@@ -19,10 +20,14 @@ SESSION = Session(
 
 
 class Silence:
-    """A listener that drops every notification."""
+    """A listener that drops every notification and answers nothing."""
 
     async def notify(self, notice: Notice) -> None:
         """Drop one notification."""
+
+    async def ask(self, question: Question) -> bytes:
+        """Refuse to answer."""
+        raise NotAsked(message=f"nobody answers {question.method} here")
 
 
 def make_server(name: str = "files", **fields: JsonValue) -> Server:

@@ -27,6 +27,21 @@ TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 CANCELLED: Final = "notifications/cancelled"
 PROGRESS: Final = "notifications/progress"
 LOG: Final = "notifications/message"
+PROMPTS_LIST: Final = "prompts/list"
+PROMPTS_GET: Final = "prompts/get"
+PROMPTS_CHANGED: Final = "notifications/prompts/list_changed"
+RESOURCES_LIST: Final = "resources/list"
+RESOURCES_READ: Final = "resources/read"
+RESOURCES_CHANGED: Final = "notifications/resources/list_changed"
+RESOURCE_UPDATED: Final = "notifications/resources/updated"
+TEMPLATES_LIST: Final = "resources/templates/list"
+SUBSCRIBE: Final = "resources/subscribe"
+UNSUBSCRIBE: Final = "resources/unsubscribe"
+COMPLETE: Final = "completion/complete"
+ELICIT: Final = "elicitation/create"
+SAMPLE: Final = "sampling/createMessage"
+ROOTS: Final = "roots/list"
+ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 
 LOG_LEVELS: Final = (
     "debug",
@@ -156,6 +171,8 @@ def encode_notice(notice: Notice, token: MessageId | None) -> bytes | None:
     """Return a notice as the caller's notification; None for progress that nobody asked for."""
     if notice.kind is NoticeKind.LOG:
         return encode_notification(LOG, notice.params)
+    if notice.kind is NoticeKind.OTHER:
+        return encode_notification(notice.method, notice.params)
     if token is None:
         return None
     return encode_notification(PROGRESS, {"progressToken": token, **notice.params})

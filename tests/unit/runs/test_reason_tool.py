@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.run_bench import Gatekeeper, RunBench, failed, result
 from tests.support.waiting import within
-from thoughtgate.core.calls import Call, Notice, Result
+from thoughtgate.core.calls import Call, Notice, Question, Result
 from thoughtgate.core.errors import Refused
 from thoughtgate.core.json import JsonObject, JsonValue
 from thoughtgate.core.ports import ModelClient
@@ -35,6 +35,10 @@ class Heard:
     async def notify(self, notice: Notice) -> None:
         """Keep one notification."""
         self.notices.append(notice)
+
+    async def ask(self, question: Question) -> bytes:
+        """Fail: nothing is asked in these tests."""
+        raise NotImplementedError
 
 
 def reason(bench: RunBench, model: ModelClient | None = None) -> Reason:

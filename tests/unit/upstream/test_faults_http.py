@@ -262,6 +262,9 @@ async def test_a_slow_caller_slows_its_own_server_down(endpoint: FakeHttp) -> No
             await gate.wait()
             heard.notices.append(notice)  # type: ignore[arg-type]  # kept only to be counted
 
+        async def ask(self, question: object) -> bytes:
+            raise NotImplementedError
+
     async with rig(http_server(endpoint.url, era=Era.STATELESS)) as made:
         await made.call("echo")
         slow = made.send("progress", {"count": 2000}, listener=Slow(), wants_progress=True)
