@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from thoughtgate.config.files import load, parse
+from thoughtgate.config.files import load, parse, survey
 from thoughtgate.config.settings import json_schema
 from thoughtgate.config.values import domains_of, effects_of, servers_of
 from thoughtgate.core.errors import ConfigError
@@ -73,6 +73,55 @@ def test_a_wrong_entry_is_named(text: str, named: str) -> None:
 def test_an_unset_variable_names_file_key_and_variable() -> None:
     message = refusal("[servers.x]\ncommand = ['c']\nenv = { K = '${env:MISSING}' }")
     assert "gate.toml: servers.x.env.K: the variable MISSING is not set" in message
+
+
+MANY = """
+default_model = "gone"
+[gateway]
+prot = 1
+port = "high"
+host = "0.0.0.0"
+[servers.both]
+command = ["c"]
+url = "http://h/"
+[servers.needy]
+command = ["${A}", "${B}", "${A}"]
+[servers.good]
+command = ["c", 3]
+url = "http://h/"
+[servers."A b"]
+[models.bare]
+url = "http://h/"
+[models.sealed]
+url = "http://h/"
+model = "m"
+api_key = "${C}"
+[domains.odd.tools."a/b".fixed]
+n = nan
+"""
+
+
+def test_every_fault_is_told_at_once() -> None:
+    said = refusal(MANY).split("\n")
+    assert [line.removeprefix("gate.toml: ").partition(": ")[0] for line in said] == [
+        "gateway.prot", "gateway.port", "servers.good.command[1]", "servers", "models.bare",
+        "servers.needy.command", "servers.needy.command", "models.sealed.api_key",
+        "gateway.host", "servers.both", "domains.odd.tools.a/b.fixed", "default_model",
+    ]  # fmt: skip
+
+
+def test_what_is_wrong_is_left_out_and_the_rest_can_be_used(tmp_path: Path) -> None:
+    file = tmp_path / "gate.toml"
+    file.write_text(MANY, encoding="utf-8")
+    surveyed = survey(file, {})
+    assert set(surveyed.loaded.settings.servers) == {"good"}
+    assert surveyed.loaded.settings.gateway.host == "127.0.0.1"
+    assert {fault.variable for fault in surveyed.faults} == {"", "A", "B", "C"}
+
+
+def test_a_default_model_that_lacks_a_variable_is_told_once() -> None:
+    text = "default_model = 'm'\n[models.m]\nurl = 'http://h/'\nmodel = 'm'\napi_key = '${K}'"
+    assert refusal(text).count("gate.toml") == 1
 
 
 def test_a_default_stands_in_for_an_unset_variable() -> None:
