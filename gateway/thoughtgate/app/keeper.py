@@ -80,6 +80,36 @@ class Keeper:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
+    async def refresh(self) -> None:
+        """Take the registry as it is now, without waiting for the next look at it.
+
+        Raises:
+            GateError: It cannot be read; the old state stays.
+        """
+        revision = await asyncio.to_thread(self._registry.revision)
+        if revision != self._revision:
+            await self._load()
+            self._revision = revision
+
+    async def adopt(self, loaded: Loaded) -> None:
+        """Take the servers, domains and effects of other settings.
+
+        Raises:
+            GateError: They cannot be used; the old state stays.
+        """
+        async with self._applying:
+            before, self._loaded = self._loaded, loaded
+            try:
+                await self._load_all()
+            except GateError:
+                self._loaded = before
+                raise
+
+    @property
+    def loaded(self) -> Loaded:
+        """Return the settings whose servers, domains and effects are in force."""
+        return self._loaded
+
     @property
     def servers(self) -> tuple[Server, ...]:
         """Return the registered servers, without those that live in this process."""
@@ -168,10 +198,7 @@ class Keeper:
 
     async def _follow_registry(self) -> None:
         try:
-            revision = await asyncio.to_thread(self._registry.revision)
-            if revision != self._revision:
-                await self._load()
-                self._revision = revision
+            await self.refresh()
         except GateError as error:
             _log.error("the registry cannot be read, the old state stays: %s", error.message)
 

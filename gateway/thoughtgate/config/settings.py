@@ -28,6 +28,10 @@ class GatewaySettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
     allowed_origins: Annotated[
         tuple[str, ...], Meta(description="Origins accepted besides loopback's own.")
     ] = ()
+    admin: Annotated[
+        Literal["on", "off"],
+        Meta(description="Serve the admin API at `/api/v1`; it needs the token of a 0600 file."),
+    ] = "on"
     audit: Annotated[
         Literal["best-effort", "required"],
         Meta(description="`required` refuses calls that cannot be audited."),

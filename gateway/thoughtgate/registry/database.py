@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, create_engine, event, update
+from sqlalchemy import Connection, create_engine, event, select, update
 from sqlalchemy.pool import QueuePool
 
+from thoughtgate.core.errors import Conflict
 from thoughtgate.registry import tables, trouble
 from thoughtgate.registry.locks import UseLock, WriteLock
 
@@ -95,13 +96,16 @@ class Database:
                 self.checkpoint_if_large(raw)
 
     @contextmanager
-    def change(self) -> Iterator[Connection]:
+    def change(self, *, at: int | None = None) -> Iterator[Connection]:
         """Give a write transaction that raises the registry's revision.
 
         Raises:
+            Conflict: The revision is not `at`; nothing was changed.
             StoreError: The database cannot be written; nothing was changed.
         """
         with self.write() as connection:
+            if at is not None and revision(connection) != at:
+                raise Conflict(message="the registry has changed since you looked; look again")
             yield connection
             bump(connection)
 
@@ -125,6 +129,11 @@ class Database:
         self._closed = True
         self._use.close()
         self.lock.close()
+
+
+def revision(connection: Connection) -> int:
+    """Return the registry's revision, as this transaction sees it."""
+    return int(connection.execute(select(tables.meta.c.revision)).scalar_one())
 
 
 def bump(connection: Connection) -> None:

@@ -28,7 +28,7 @@ from thoughtgate.registry import (
     values,
     verdicts,
 )
-from thoughtgate.registry.database import Database, bump
+from thoughtgate.registry.database import Database, bump, revision
 from thoughtgate.registry.domains import DomainRevision
 from thoughtgate.registry.locks import UseLock, WriteLock
 from thoughtgate.registry.tools import SeenTool, ToolChanges
@@ -42,9 +42,10 @@ PATIENCE = 5.0
 class Registry:
     """An open registry; every method may raise a StoreError that says what to do."""
 
-    def __init__(self, database: Database, vault: Vault) -> None:
+    def __init__(self, database: Database, vault: Vault, *, only_at: int | None = None) -> None:
         self.database = database
         self._vault = vault
+        self._only_at = only_at
 
     @classmethod
     def open(cls, path: Path, *, vault: Vault, patience: float = PATIENCE) -> Self:
@@ -73,7 +74,14 @@ class Registry:
     def revision(self) -> int:
         """Return a number that grows with every change by any process; cheap to poll."""
         with self.database.read() as connection:
-            return int(connection.execute(select(tables.meta.c.revision)).scalar_one())
+            return revision(connection)
+
+    def at(self, revision: int) -> Self:
+        """Return the same registry, whose changes are refused unless it stands at `revision`.
+
+        What is refused raises Conflict. It shares the open file: close only one of the two.
+        """
+        return type(self)(self.database, self._vault, only_at=revision)
 
     def install_id(self) -> str:
         """Return the random id that this registry got when it was created."""
@@ -114,7 +122,7 @@ class Registry:
             ConfigError: Its name or transport cannot be used.
             StoreSealed: It has secrets, and the key is missing or wrong.
         """
-        with self.database.change() as connection:
+        with self.database.change(at=self._only_at) as connection:
             stamp = values.stamp(connection, principal)
             if servers.put(connection, server, stamp, self._vault):
                 tools.forget_current(connection, server.name)
@@ -127,7 +135,7 @@ class Registry:
         Raises:
             ConfigError: There is none of this name.
         """
-        with self.database.change() as connection:
+        with self.database.change(at=self._only_at) as connection:
             servers.remove(connection, name)
             tools.forget_current(connection, name)
             tools.drop_settings(connection, name)
@@ -138,7 +146,7 @@ class Registry:
         Raises:
             ConfigError: There is none of this name.
         """
-        with self.database.change() as connection:
+        with self.database.change(at=self._only_at) as connection:
             stamp = values.stamp(connection, principal)
             servers.set_flag(connection, name, {"enabled": enabled}, stamp)
 
@@ -148,7 +156,7 @@ class Registry:
         Raises:
             ConfigError: There is none of this name.
         """
-        with self.database.change() as connection:
+        with self.database.change(at=self._only_at) as connection:
             stamp = values.stamp(connection, principal)
             servers.set_flag(connection, name, {"trusted": trusted}, stamp)
 
@@ -176,7 +184,7 @@ class Registry:
         self, server: str, tool: str, effect: Effect | None, principal: Principal = LOCAL
     ) -> None:
         """Say what a call of this tool does to the world; None takes it back."""
-        with self.database.change() as connection:
+        with self.database.change(at=self._only_at) as connection:
             stamp = values.stamp(connection, principal)
             tools.set_effect(connection, (server, tool), effect, stamp)
 
@@ -215,7 +223,7 @@ class Registry:
         Raises:
             ConfigError: Its name cannot be used.
         """
-        with self.database.change() as connection:
+        with self.database.change(at=self._only_at) as connection:
             return domains.put(connection, domain, values.stamp(connection, principal))
 
     def remove_domain(self, name: str, principal: Principal = LOCAL) -> None:
@@ -224,7 +232,7 @@ class Registry:
         Raises:
             ConfigError: There is none of this name.
         """
-        with self.database.change() as connection:
+        with self.database.change(at=self._only_at) as connection:
             domains.remove(connection, name, values.stamp(connection, principal))
 
     def domain_history(self, name: str) -> tuple[DomainRevision, ...]:
