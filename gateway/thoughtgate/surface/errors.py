@@ -9,9 +9,11 @@ from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
 from thoughtgate.core.errors import (
+    CallerReplied,
     GateError,
     InvalidArguments,
     Malformed,
+    NotAsked,
     Overloaded,
     Refused,
     UnknownTarget,
@@ -26,7 +28,7 @@ from thoughtgate.wire.stateless import UnsupportedVersion
 
 _log = logging.getLogger("thoughtgate.surface")
 
-_FOR_MODELS = (InvalidArguments, Refused, Overloaded, UpstreamError)
+_FOR_MODELS = (InvalidArguments, CallerReplied, NotAsked, Refused, Overloaded, UpstreamError)
 """What a model may mend or work around: a result with `isError`, not a protocol error."""
 
 _OF_A_HOP = frozenset({

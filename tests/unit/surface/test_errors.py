@@ -18,6 +18,7 @@ SECRET = "postgres://secret"
 ODD: dict[type[GateError], GateError] = {
     errors.UnknownTarget: errors.UnknownTarget(name="x"),
     errors.UpstreamReplied: errors.UpstreamReplied(rpc_code=-7, rpc_message="theirs"),
+    errors.CallerReplied: errors.CallerReplied(rpc_code=-7, rpc_message=SAID),
     errors.OutOfOrder: errors.OutOfOrder(state=SECRET, event="x"),
     errors.SchemaRejected: errors.SchemaRejected(rule="r", message=SECRET),
     errors.InvalidArguments: errors.InvalidArguments(message=SAID, problems=[], data={}),
@@ -39,7 +40,7 @@ def tree(kind: type[GateError] = GateError) -> Iterator[type[GateError]]:
 
 
 FOR_MODELS = {
-    "invalid_arguments", "refused", "overloaded", "upstream_error", "upstream_unreachable",
+    "invalid_arguments", "caller_replied", "not_asked", "refused", "overloaded", "upstream_error", "upstream_unreachable",
     "upstream_denied", "upstream_lost", "upstream_timeout", "upstream_garbled", "invalid_result",
 }  # fmt: skip
 
