@@ -118,12 +118,19 @@ def limits(environ: Mapping[str, str]) -> Limits:
 
 def _otlp(environ: Mapping[str, str]) -> Sink:
     """Return the exporter to an endpoint; it is imported only now, since that takes long."""
+    settings = otlp_settings(environ)
+    made: Sink = import_module("thoughtgate.telemetry.otlp_sink").otlp_sink(settings)
+    return made
+
+
+def otlp_settings(environ: Mapping[str, str]) -> OtlpSettings:
+    """Return where and how traces are posted."""
     protocol = _otlp_get(environ, "PROTOCOL")
     if protocol not in {"", "http/protobuf"}:
         _LOG.warning("otlp protocol %s is not built in; http/protobuf is used", protocol[:40])
     seconds = _number(environ, "OTEL_EXPORTER_OTLP_TIMEOUT", 10.0)
     seconds = _number(environ, "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", seconds)
-    settings = OtlpSettings(
+    return OtlpSettings(
         endpoint=endpoint(environ),
         headers=_otlp_get(environ, "HEADERS"),
         timeout=min(seconds, TIMEOUT_CAP),
@@ -132,8 +139,6 @@ def _otlp(environ: Mapping[str, str]) -> Sink:
         client_certificate=_otlp_get(environ, "CLIENT_CERTIFICATE") or None,
         client_key=_otlp_get(environ, "CLIENT_KEY") or None,
     )
-    made: Sink = import_module("thoughtgate.telemetry.otlp_sink").otlp_sink(settings)
-    return made
 
 
 def _version(distribution: str) -> str:

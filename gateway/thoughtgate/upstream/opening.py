@@ -4,7 +4,7 @@ Never leaves a child behind when opening fails.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from thoughtgate.core.errors import UpstreamGarbled, UpstreamLost, UpstreamReplied
@@ -25,7 +25,8 @@ class Means:
 
     `environ` is where children's few inherited variables come from. `probe` bounds, in seconds,
     how long a server may stay silent about `server/discover` before it is greeted the old way;
-    `max_result` is the largest message, in bytes, that is taken from a server.
+    `max_result` is the largest message, in bytes, that is taken from a server; `on_noise` hears of
+    each line of a child that is no message.
     """
 
     client: HttpClient
@@ -34,6 +35,7 @@ class Means:
     patience: Patience = field(default_factory=Patience)
     probe: float = 5.0
     max_result: int = MAX_RESULT
+    on_noise: Callable[[bytes], None] | None = None
 
 
 async def open_link(server: Server, era: Era | None, means: Means) -> Link:
@@ -85,7 +87,10 @@ async def _open_stdio(transport: StdioTransport, era: Era | None, means: Means) 
 async def _started(transport: StdioTransport, era: Era | None, means: Means) -> StdioLink:
     identity = means.identity.as_json()
     link = StdioLink(
-        dialect_of(era or Era.STATELESS, identity), patience=means.patience, limit=means.max_result
+        dialect_of(era or Era.STATELESS, identity),
+        patience=means.patience,
+        limit=means.max_result,
+        on_noise=means.on_noise,
     )
     greeted = False
     try:

@@ -38,7 +38,14 @@ _BOM = b"\xef\xbb\xbf"
 class StdioLink:
     """One child and everything in flight on its pipes."""
 
-    def __init__(self, dialect: Dialect, *, patience: Patience, limit: int = MAX_RESULT) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        *,
+        patience: Patience,
+        limit: int = MAX_RESULT,
+        on_noise: Callable[[bytes], None] | None = None,
+    ) -> None:
         self.peer = Peer(era=dialect.era, version="", server_info={}, capabilities={})
         self.counts = Counts()
         self._dialect = dialect
@@ -46,6 +53,7 @@ class StdioLink:
         self._pending: Pending[Waiter] = Pending()
         self._calls: set[Waiter] = set()
         self._child = Child(self._line, cap=limit)
+        self._on_noise = on_noise
         self._level: str | None = None
         self._changed: Callable[[], None] | None = None
 
@@ -149,14 +157,14 @@ class StdioLink:
         """Take one line of the child's standard output."""
         data = line.removeprefix(_BOM)
         if not data.startswith(b"{"):
-            self.counts.noise += 1
+            self._note_noise(data)
             return
         try:
             message = decode(data)
         except BadMessage as error:
             waiter = self._pending.pop(salvage_id(data, error))
             if waiter is None:
-                self.counts.noise += 1
+                self._note_noise(data)
             else:
                 waiter.fail(garbled(reason=error.message))
             return
@@ -166,6 +174,11 @@ class StdioLink:
             self._place(message)
         else:
             self._refuse(message)
+
+    def _note_noise(self, line: bytes) -> None:
+        self.counts.noise += 1
+        if self._on_noise is not None:
+            self._on_noise(line)
 
     def _settle(self, message: Reply | Failure) -> None:
         waiter = self._pending.pop(message.id)
