@@ -1,4 +1,4 @@
-"""The two lock files beside a registry: who writes just now, and who has it open at all.
+"""Lock files beside a registry: who writes, who has it open at all, who renews a login.
 
 Never held by readers: they need no lock, and never checkpoint.
 
@@ -94,6 +94,24 @@ class UseLock:
 
     def close(self) -> None:
         """Give the mark back."""
+        os.close(self._file)
+
+
+class LoginLock:
+    """`FILE.login-SERVER`: one process at a time renews the login at a server.
+
+    Held while an authorization server is asked, which takes long: never a writer's lock.
+    """
+
+    def __init__(self, database: Path, server: str) -> None:
+        self._file = _open_lock_file(database, f".login-{server}")
+
+    def taken(self) -> bool:
+        """Take the lock if it is free; say whether it was."""
+        return _try_lock(self._file, fcntl.LOCK_EX)
+
+    def close(self) -> None:
+        """Give it back."""
         os.close(self._file)
 
 

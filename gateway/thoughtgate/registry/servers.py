@@ -20,7 +20,7 @@ from thoughtgate.core.servers import (
     StdioTransport,
     Transport,
 )
-from thoughtgate.registry import tables
+from thoughtgate.registry import sealing, tables
 from thoughtgate.registry.values import Stamp, check_name, from_json, to_json
 from thoughtgate.registry.vault import KeyUse, Place, Sealed, Vault
 
@@ -131,8 +131,7 @@ def _put_secrets(
     connection.execute(delete(table).where(table.c.server == name))
     if not hidden:
         return
-    in_use = connection.execute(select(table.c.server, table.c.key_id).distinct()).all()
-    vault.admit([KeyUse(server=row.server, key_id=row.key_id) for row in in_use])
+    vault.admit(sealing.in_use(connection))
     for field, value in hidden.items():
         sealed = vault.seal(value, Place(server=name, field=field))
         row = {"server": name, "field": field, "key_id": sealed.key_id, "sealed": sealed.sealed}

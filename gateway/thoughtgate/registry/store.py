@@ -21,6 +21,7 @@ from thoughtgate.registry import (
     backups,
     domains,
     files,
+    logins,
     servers,
     tables,
     tools,
@@ -30,7 +31,8 @@ from thoughtgate.registry import (
 )
 from thoughtgate.registry.database import Database, bump, revision
 from thoughtgate.registry.domains import DomainRevision
-from thoughtgate.registry.locks import UseLock, WriteLock
+from thoughtgate.registry.locks import LoginLock, UseLock, WriteLock
+from thoughtgate.registry.logins import LoginState, StoredLogin
 from thoughtgate.registry.tools import SeenTool, ToolChanges
 from thoughtgate.registry.vault import Vault
 from thoughtgate.registry.verdicts import Verdict
@@ -126,6 +128,7 @@ class Registry:
             stamp = values.stamp(connection, principal)
             if servers.put(connection, server, stamp, self._vault):
                 tools.forget_current(connection, server.name)
+            logins.keep_only(connection, server)
 
     def remove_server(self, name: str) -> None:
         """Remove a server, its secrets and what was said about its tools.
@@ -137,6 +140,7 @@ class Registry:
         """
         with self.database.change(at=self._only_at) as connection:
             servers.remove(connection, name)
+            logins.remove(connection, name)
             tools.forget_current(connection, name)
             tools.drop_settings(connection, name)
 
@@ -159,6 +163,45 @@ class Registry:
         with self.database.change(at=self._only_at) as connection:
             stamp = values.stamp(connection, principal)
             servers.set_flag(connection, name, {"trusted": trusted}, stamp)
+
+    # logins
+
+    def put_login(self, login: StoredLogin, principal: Principal = LOCAL) -> None:
+        """Keep a login at a server, in place of the one before.
+
+        Raises:
+            StoreSealed: The key is missing or wrong.
+        """
+        with self.database.change() as connection:
+            stamp = values.stamp(connection, principal)
+            logins.put(connection, login, stamp, self._vault)
+
+    def renew_login(self, login: StoredLogin) -> bool:
+        """Replace a login by its renewal, unless it was replaced or forgotten meanwhile.
+
+        The registry's revision stays: nobody has to load anything anew for it.
+        """
+        with self.database.write() as connection:
+            return logins.renew(connection, login, time.time_ns(), self._vault)
+
+    def login(self, server: str, url: str) -> StoredLogin | None:
+        """Return the login at a server, None when there is none for this URL."""
+        with self.database.read() as connection:
+            return logins.load(connection, server, url, self._vault)
+
+    def remove_login(self, server: str) -> bool:
+        """Forget the login at a server; say whether there was one. Works without the key too."""
+        with self.database.change() as connection:
+            return logins.remove(connection, server)
+
+    def login_states(self) -> Mapping[str, LoginState]:
+        """Return how the logins stand, by server; works without the key too."""
+        with self.database.read() as connection:
+            return logins.states(connection)
+
+    def login_lock(self, server: str) -> LoginLock:
+        """Return the lock under which the login at a server is renewed, not yet taken."""
+        return LoginLock(self.database.path, server)
 
     # tools
 

@@ -61,6 +61,23 @@ server_secrets = Table(
 )
 """One encrypted value each; `field` is `env:NAME`, `header:NAME` or `url`."""
 
+logins = Table(
+    "logins",
+    metadata,
+    Column("server", Text, primary_key=True),
+    Column("place", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("valid_until", BigInteger),
+    Column("renewable", Boolean, nullable=False),
+    Column("refused", Text, nullable=False),
+    Column("key_id", Text, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("changed_by", Text, ForeignKey("principals.id"), nullable=False),
+    Column("changed_ns", BigInteger, nullable=False),
+)
+"""One encrypted login each; `place` is the digest of the URL that it is for, `valid_until` Unix
+seconds. No foreign key: servers of a configuration file have no row."""
+
 tools = Table(
     "tools",
     metadata,

@@ -26,6 +26,7 @@ from thoughtgate.core.errors import (
 from thoughtgate.core.servers import LocalTransport, Server
 from thoughtgate.registry import files, tables, trouble
 from thoughtgate.registry.database import WAL_LIMIT
+from thoughtgate.registry.logins import StoredLogin
 from thoughtgate.registry.migrations.versions import __name__ as versions_package
 from thoughtgate.registry.store import Registry
 
@@ -117,6 +118,21 @@ def test_an_older_registry_is_upgraded_and_a_copy_kept(older: Path) -> None:
     assert mode(copy) == 0o600
 
 
+@pytest.mark.parametrize("version", files.VERSIONS[:-1])
+def test_a_registry_of_any_older_version_takes_a_login_once_it_is_upgraded(
+    folder: Path, version: str
+) -> None:
+    folder.mkdir()
+    (folder / FILE).touch()
+    files.migrate(folder / FILE, version, patience=1)
+    registry = open_in(folder)
+    registry.put_login(StoredLogin(server="web", url="http://127.0.0.1:9/mcp", secret="t0ken"))
+    kept = registry.login("web", "http://127.0.0.1:9/mcp")
+    registry.close()
+    assert kept is not None
+    assert kept.secret == "t0ken"
+
+
 def test_an_upgrade_that_fails_leaves_the_registry_as_it_was(older: Path) -> None:
     with raw(older.parent) as connection:
         connection.execute("CREATE TABLE audit (in_the_way)")
@@ -197,8 +213,9 @@ def test_damage_met_later_is_named_when_it_is_met(folder: Path) -> None:
     registry.record_tools("files", [{"name": f"t{n}", "text": "x" * 2000} for n in range(50)])
     registry.close()
     with (folder / FILE).open("r+b") as file:
-        file.seek(4096 * 3)
-        file.write(os.urandom((folder / FILE).stat().st_size - 4096 * 3))
+        size = file.seek(0, 2)
+        file.seek(size // 2)  # where rows are, not the schema
+        file.write(os.urandom(size - size // 2))
     registry = open_in(folder)
     with pytest.raises(StoreCorrupt):
         registry.known_tools("files")
