@@ -4,10 +4,14 @@ Never lets the registry change an entry of the file: the file's entry wins and i
 """
 
 from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
 
 from thoughtgate.config.files import Loaded
 from thoughtgate.config.values import domains_of, effects_of, servers_of
 from thoughtgate.core.domains import DEFAULT_DOMAIN, Domain
+from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import Server
 from thoughtgate.core.tools import Effect
 from thoughtgate.registry.store import Registry
@@ -21,6 +25,22 @@ def all_servers(loaded: Loaded, registry: Registry) -> tuple[Server, ...]:
 def shown_servers(loaded: Loaded, registry: Registry) -> tuple[Server, ...]:
     """Return the same without the registry's secrets, fit to be shown; needs no key."""
     return _merged(registry.servers_without_secrets(), loaded)
+
+
+def as_written(loaded: Loaded) -> Loaded:
+    """Return the same with the variables of the file not filled in: fit to be shown."""
+    return msgspec.structs.replace(loaded, settings=loaded.written)
+
+
+def refuse_configured(loaded: Loaded, noun: Literal["server", "domain"], name: str) -> None:
+    """Refuse to change an entry of the configuration file.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    settings = loaded.settings
+    if name in (settings.servers if noun == "server" else settings.domains):
+        raise ConfigError(message=f"{noun} {name} comes from {loaded.file}; change it there")
 
 
 def _merged(registered: tuple[Server, ...], loaded: Loaded) -> tuple[Server, ...]:

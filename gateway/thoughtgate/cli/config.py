@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from thoughtgate.cli.masks import shown_command, shown_url
+from thoughtgate.app.masks import shown_command, shown_url
 from thoughtgate.cli.output import clean, count, json_flag, show
 from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.config.files import Loaded

@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
-from thoughtgate.app.entries import all_domains
+from thoughtgate.app.entries import all_domains, refuse_configured
+from thoughtgate.app.masks import MASK
 from thoughtgate.app.offline import offline_catalog, offline_view
-from thoughtgate.cli.masks import MASK
 from thoughtgate.cli.output import json_flag, note, one_line, said, show, table
-from thoughtgate.cli.settings import loaded_or_fail, opened_registry, refuse_configured
+from thoughtgate.cli.settings import loaded_or_fail, opened_registry
 from thoughtgate.cli.words import json_or_text
 from thoughtgate.core.domains import Domain, ToolDress
 from thoughtgate.core.errors import ConfigError

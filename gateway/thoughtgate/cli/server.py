@@ -9,16 +9,11 @@ from pathlib import Path
 
 import click
 
-from thoughtgate.app.entries import shown_servers
+from thoughtgate.app.entries import as_written, refuse_configured, shown_servers
+from thoughtgate.app.masks import shown_transport
 from thoughtgate.cli.exits import Exit
-from thoughtgate.cli.masks import shown_transport
 from thoughtgate.cli.output import json_flag, note, one_line, said, show, table
-from thoughtgate.cli.settings import (
-    as_written,
-    loaded_or_fail,
-    opened_registry,
-    refuse_configured,
-)
+from thoughtgate.cli.settings import loaded_or_fail, opened_registry
 from thoughtgate.cli.words import Seconds
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.errors import ConfigError

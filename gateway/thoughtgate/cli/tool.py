@@ -14,12 +14,12 @@ from typing import Any
 import click
 
 from thoughtgate.app.compose import App, opened
-from thoughtgate.app.entries import shown_servers
+from thoughtgate.app.entries import as_written, shown_servers
 from thoughtgate.app.requests import call_tool
 from thoughtgate.catalog import advertised_name
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import clean, count, json_flag, note, show, table
-from thoughtgate.cli.settings import as_written, loaded_or_fail, opened_registry
+from thoughtgate.cli.settings import loaded_or_fail, opened_registry
 from thoughtgate.cli.signals import interruptible
 from thoughtgate.cli.words import Seconds, values_of
 from thoughtgate.core.calls import Result, ToolName
