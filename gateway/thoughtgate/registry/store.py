@@ -124,11 +124,21 @@ class Registry:
             ConfigError: Its name or transport cannot be used.
             StoreSealed: It has secrets, and the key is missing or wrong.
         """
+        self.put_servers((server,), principal)
+
+    def put_servers(self, entries: Iterable[Server], principal: Principal = LOCAL) -> None:
+        """Add servers, or replace those of their names: all of them, or none.
+
+        Raises:
+            ConfigError: A name or a transport cannot be used.
+            StoreSealed: There are secrets, and the key is missing or wrong.
+        """
         with self.database.change(at=self._only_at) as connection:
             stamp = values.stamp(connection, principal)
-            if servers.put(connection, server, stamp, self._vault):
-                tools.forget_current(connection, server.name)
-            logins.keep_only(connection, server)
+            for server in entries:
+                if servers.put(connection, server, stamp, self._vault):
+                    tools.forget_current(connection, server.name)
+                logins.keep_only(connection, server)
 
     def remove_server(self, name: str) -> None:
         """Remove a server, its secrets and what was said about its tools.

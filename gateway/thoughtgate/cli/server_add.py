@@ -1,0 +1,148 @@
+"""`thoughtgate server add`: one tool server, by its command or by its URL.
+
+Never starts it, and never asks the URL anything.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from thoughtgate.app.entries import refuse_configured
+from thoughtgate.cli.output import note
+from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.cli.words import Seconds
+from thoughtgate.config.imports.names import name_from_url
+from thoughtgate.core.errors import ConfigError
+from thoughtgate.core.servers import (
+    BUILT_IN,
+    Era,
+    HttpTransport,
+    NullPolicy,
+    ResultPolicy,
+    Server,
+    StdioTransport,
+    Transport,
+)
+
+_MISFITS = {
+    "env": "--env is for a command; a server at a URL takes --header",
+    "cwd": "--cwd is for a command; a server at a URL has no folder",
+    "headers": "--header is for a URL; a command takes --env",
+    "sse": "--sse is for a URL; a command has no such choice",
+}
+
+
+@click.command(
+    epilog="\b\n"
+    "thoughtgate server add files -- thoughtgate-files --root ~/notes\n"
+    "thoughtgate server add https://tools.example/mcp --header 'Authorization: Bearer …'\n"
+    "thoughtgate server add web https://tools.example/mcp",
+)
+@click.argument("name", metavar="[NAME]")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="{URL | -- COMMAND…}")
+@click.option("--url", help="The URL, for who prefers an option.")
+@click.option(
+    "--header", "headers", multiple=True, metavar="NAME=VALUE", help="HTTP header; NAME: VALUE too."
+)
+@click.option("--sse", is_flag=True, help="The URL speaks the older HTTP+SSE transport.")
+@click.option("--env", multiple=True, metavar="NAME=VALUE", help="Environment of the child.")
+@click.option("--cwd", help="Working directory of the child; else the present one.")
+@click.option("--tag", "tags", multiple=True, help="Word that domains may include.")
+@click.option("--trusted", is_flag=True, help="Believe the tools' own read-only hints.")
+@click.option("--era", type=click.Choice([e.value for e in Era]), help="Protocol era to speak.")
+@click.option("--results", type=click.Choice([r.value for r in ResultPolicy]), default="warn")
+@click.option("--nulls", type=click.Choice([n.value for n in NullPolicy]), default="drop")
+@click.option("--call-timeout", type=Seconds(), default=120.0)
+@click.option("--start-timeout", type=Seconds(), default=30.0)
+@click.option("--replace", is_flag=True, help="Change a server that is registered already.")
+@click.pass_context
+def add(context: click.Context, /, name: str, replace: bool, **given: object) -> None:
+    """Register a server: NAME and a command after `--`, or a URL with or without a NAME.
+
+    Without one, the server is named after the URL's host. Values of --env and --header are stored
+    encrypted.
+    """
+    name, command, url = _words(name, given)
+    if name == BUILT_IN:
+        raise ConfigError(message=f"the name {name} is the gateway's own; choose another")
+    entry = _entry(name, _transport(command, url, given), given)
+    loaded = loaded_or_fail(context.obj)
+    refuse_configured(loaded, "server", name)
+    with opened_registry(loaded) as store:
+        if not replace and name in store.server_names():
+            raise ConfigError(message=f"server {name} is registered already; add --replace")
+        store.put_server(entry)
+    note(f"server {name} registered; see its tools with: thoughtgate tool list")
+    note("see whether it answers with: thoughtgate server list --check")
+
+
+def _words(name: str, given: Mapping[str, object]) -> tuple[str, tuple[str, ...], str]:
+    """Return the name, the command and the URL that the words mean; one of the two is empty."""
+    command, url = given["command"], str(given["url"] or "")
+    assert isinstance(command, tuple)
+    if _is_url(name) and not command and not url:
+        return name_from_url(name), (), name
+    if len(command) == 1 and _is_url(command[0]) and not url:
+        return name, (), command[0]
+    if bool(command) == bool(url):
+        raise click.UsageError(message="give a command after `--`, or a URL; not both")
+    return name, command, url
+
+
+def _is_url(word: str) -> bool:
+    return word.startswith(("http://", "https://"))
+
+
+def _transport(command: tuple[str, ...], url: str, given: Mapping[str, object]) -> Transport:
+    for option in ("env", "cwd") if url else ("headers", "sse"):
+        if given[option]:
+            raise click.UsageError(message=_MISFITS[option])
+    if command:
+        env = _pairs(given["env"], "--env", "=")
+        return StdioTransport(argv=command, env=env, cwd=_folder(given["cwd"]))
+    sse = bool(given["sse"])
+    if not sse and urlsplit(url).path.rstrip("/").endswith("/sse"):
+        note("the URL ends in /sse: add --sse if it speaks the older HTTP+SSE transport")
+    return HttpTransport(url=url, headers=_pairs(given["headers"], "--header", "=:"), sse=sse)
+
+
+def _entry(name: str, transport: Transport, given: Mapping[str, object]) -> Server:
+    era = given["era"]
+    return Server(
+        name=name,
+        transport=transport,
+        trusted=bool(given["trusted"]),
+        tags=frozenset(_texts(given["tags"])),
+        era=Era(str(era)) if era else None,
+        results=ResultPolicy(str(given["results"])),
+        nulls=NullPolicy(str(given["nulls"])),
+        call_timeout=float(str(given["call_timeout"])),
+        start_timeout=float(str(given["start_timeout"])),
+    )
+
+
+def _folder(cwd: object) -> str:
+    """Return the folder that relative paths of a command mean, wherever a gateway is started."""
+    try:
+        return str(Path.cwd() / str(cwd or ""))
+    except FileNotFoundError:
+        raise ConfigError(message="the present folder is gone; give --cwd") from None
+
+
+def _texts(value: object) -> Sequence[str]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _pairs(value: object, option: str, signs: str) -> dict[str, str]:
+    """Return `NAME=VALUE` words as a table; where a header may be, `NAME: VALUE` too."""
+    pairs = {}
+    for text in _texts(value):
+        places = [at for sign in signs if (at := text.find(sign)) > 0]
+        if not places:
+            raise click.UsageError(message=f"{option} takes NAME=VALUE")
+        at = min(places)
+        found = text[at + 1 :]
+        pairs[text[:at].strip()] = found.lstrip() if text[at] == ":" else found
+    return pairs

@@ -1,0 +1,138 @@
+"""The files in which clients keep their servers: what they look like, and where the servers stand.
+
+Never reads a server's table; that is done in `servers`.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from thoughtgate.config.imports import jsonc
+from thoughtgate.config.imports.places import Place, Remark
+from thoughtgate.core.errors import ConfigError, Malformed
+from thoughtgate.core.json import JsonValue
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """How one client writes its file.
+
+    `tables` are the ways to the servers, the usual one first. `predefined` says that the client
+    fills in names such as `${userHome}`.
+    """
+
+    tables: tuple[tuple[str, ...], ...]
+    toml: bool = False
+    predefined: bool = True
+
+
+_MCP_SERVERS = Format(tables=(("mcpServers",),))
+
+FORMATS: Mapping[str, Format] = {
+    "claude": _MCP_SERVERS,
+    "cursor": _MCP_SERVERS,
+    "windsurf": _MCP_SERVERS,
+    "vscode": Format(tables=(("servers",), ("mcp", "servers"), ("settings", "mcp", "servers"))),
+    "zed": Format(tables=(("context_servers",),), predefined=False),
+    "codex": Format(tables=(("mcp_servers",),), toml=True, predefined=False),
+}
+"""The clients whose files are read, by the name that `--format` takes."""
+
+_BARE = Format(tables=((),))
+"""A file that holds nothing but the servers, as people paste them."""
+
+_EXPECTED = "mcpServers, servers, context_servers or mcp_servers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A parsed file: its servers by name, where they stand, and the inputs that it declares."""
+
+    servers: Mapping[str, Any]
+    place: Place
+    predefined: bool
+    inputs: tuple[Any, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+
+
+def read_document(text: str, *, format_name: str, toml: bool) -> Document:
+    """Find the servers in a file; `toml` says that its name ends in `.toml`.
+
+    Raises:
+        ConfigError: It is not JSON or TOML, holds no servers, or holds them in several places.
+    """
+    chosen = FORMATS.get(format_name)
+    is_toml = chosen.toml if chosen else toml or not text.lstrip().startswith(("{", "//", "/*"))
+    root = _parsed(text, is_toml)
+    if not isinstance(root, Mapping):
+        raise ConfigError(message=f"the file is no table of servers; expected {_EXPECTED}")
+    formats = [chosen] if chosen else list(dict.fromkeys(FORMATS.values()))
+    found = {
+        path: (format_, table)
+        for format_ in formats
+        for path in format_.tables
+        if isinstance(table := _at(root, path), Mapping)
+    }
+    if not found and chosen is None and _is_bare(root):
+        found[()] = (_BARE, root)
+    if not found:
+        expected = " or ".join(".".join(path) for path in chosen.tables) if chosen else _EXPECTED
+        raise ConfigError(message=f"the file holds no servers; expected {expected}")
+    if len(found) > 1:
+        places = " and ".join(".".join(path) for path in found)
+        raise ConfigError(message=f"the file holds servers at {places}; choose with --format")
+    ((path, (format_, table)),) = found.items()
+    parent = _at(root, path[:-1])
+    if path and isinstance(parent, jsonc.JsonTable) and path[-1] in parent.repeated:
+        raise ConfigError(message=f"{'.'.join(path)} is given more than once; keep one of them")
+    inputs = _at(root, (*path[:-1], "inputs"))
+    place = Place(steps=path, toml=is_toml)
+    return Document(
+        servers=table,
+        place=place,
+        predefined=format_.predefined,
+        inputs=tuple(inputs) if isinstance(inputs, list) else (),
+        remarks=_beside(root),
+    )
+
+
+def _parsed(text: str, toml: bool) -> JsonValue:
+    if not toml:
+        try:
+            return jsonc.parse(text)
+        except Malformed as error:
+            raise ConfigError(message=f"not valid JSON: {error.message}") from None
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # an integer of too many digits is a ValueError
+        raise ConfigError(message=f"not valid TOML: {error}") from None
+
+
+def _at(root: JsonValue, path: tuple[str, ...]) -> JsonValue:
+    value = root
+    for step in path:
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def _is_bare(root: Mapping[str, Any]) -> bool:
+    return bool(root) and all(
+        isinstance(table, Mapping) and {"command", "url", "serverUrl"} & table.keys()
+        for table in root.values()
+    )
+
+
+def _beside(root: Mapping[str, Any]) -> tuple[Remark, ...]:
+    """Tell of servers that stand elsewhere in the file, one set for each project."""
+    projects = root.get("projects")
+    if not isinstance(projects, Mapping):
+        return ()
+    text = "servers of this project only; not imported"
+    return tuple(
+        Remark(server="", key=str(Place(steps=("projects", name, "mcpServers"))), text=text)
+        for name, project in projects.items()
+        if isinstance(project, Mapping) and project.get("mcpServers")
+    )
