@@ -12,6 +12,7 @@ from thoughtgate.core.errors import SchemaRejected
 from thoughtgate.core.json import JsonObject, JsonValue, canonical, digest
 from thoughtgate.core.servers import Listing, Server
 from thoughtgate.core.tools import Effect, Quarantined, Tool
+from thoughtgate.offers import NO_OFFERS, Offers, admit_offers
 from thoughtgate.schema.registration import normalise_input
 from thoughtgate.wire.headers import mirrored
 
@@ -51,11 +52,12 @@ class Part:
     tools: tuple[Tool, ...]
     quarantined: tuple[Quarantined, ...] = ()
     warnings: tuple[str, ...] = ()
+    offers: Offers = NO_OFFERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
-    """All admitted tools, sorted by server and name.
+    """All admitted tools, sorted by server and name; `offers` are what else there is, by server.
 
     `revision` is `sha256:…` over every definition and everything that an operator said about it,
     so equal revisions list, check and allow the same; it does not depend on who arrived first.
@@ -67,6 +69,7 @@ class Catalog:
     quarantined: tuple[Quarantined, ...]
     warnings: tuple[str, ...]
     index: Mapping[tuple[str, str], Tool]
+    offers: tuple[Offers, ...] = ()
 
 
 def safe_name(name: str, *, prefix: str = "") -> str:
@@ -113,11 +116,13 @@ def admit(
                 server=server.name, name=name or f"#{position}", rule=fault[0], reason=fault[1]
             )
             quarantined.append(held)
+    offers, held_offers = admit_offers(listing, server)
     return Part(
         server=server.name,
         tools=tuple(tools),
-        quarantined=tuple(quarantined),
+        quarantined=(*quarantined, *held_offers),
         warnings=(*listing.warnings, *_differ_only_in_case(tools)),
+        offers=offers,
     )
 
 
@@ -135,8 +140,11 @@ def merge(parts: Iterable[Part]) -> Catalog:
         taken.add(name)
         index[tool.key] = tool
     tools = tuple(index.values())
+    offers = tuple(part.offers for part in ordered if part.offers.server)
+    listed = [_fingerprint(tool) for tool in tools]
     return Catalog(
-        revision=digest([_fingerprint(tool) for tool in tools]),
+        revision=digest([listed, [one.fingerprint() for one in offers]] if offers else listed),
+        offers=offers,
         tools=tools,
         quarantined=tuple(held),
         warnings=tuple(warning for part in ordered for warning in part.warnings),

@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 
 from thoughtgate.catalog import MAX_ADVERTISED, Catalog, advertised_name, safe_name
 from thoughtgate.core.domains import Domain, ToolDress
@@ -18,6 +17,7 @@ from thoughtgate.core.json import JsonObject, JsonValue, canonical, digest
 from thoughtgate.core.problems import Problem
 from thoughtgate.core.servers import Era
 from thoughtgate.core.tools import Tool
+from thoughtgate.offered import Offered, Shown, fits, offered, shows
 from thoughtgate.schema.checks import compiled
 from thoughtgate.schema.equality import json_type
 from thoughtgate.schema.explain import arguments_report
@@ -25,7 +25,6 @@ from thoughtgate.schema.limits import Profile, limit, limit_output, unchanged
 from thoughtgate.schema.phrases import preview, unknown_member
 from thoughtgate.schema.pointers import pointer
 
-_TAG = "tag:"
 _RENAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_ADVERTISED}}}")
 _NO_DRESS = ToolDress()
 _OPTIONAL = ("title", "description", "annotations", "icons", "execution", "outputSchema", "_meta")
@@ -81,7 +80,8 @@ class View:
 
     `revision` is `sha256:…` over the shown tool objects: it changes when, and only when, a client
     would see another list; `catalog` is the catalogue's revision. `entries` are in the order of
-    the list, `table` the same by name. `warnings` are sentences for an operator.
+    the list, `table` the same by name; `offered` is what else it shows. `warnings` are sentences
+    for an operator.
     """
 
     domain: Domain
@@ -91,6 +91,32 @@ class View:
     table: Mapping[str, Entry]
     tokens: int
     warnings: tuple[str, ...] = ()
+    offered: Offered = field(default_factory=Offered)
+
+    @property
+    def prompts(self) -> tuple[Shown, ...]:
+        """Return the prompts in the order of their list."""
+        return self.offered.prompts
+
+    @property
+    def resources(self) -> tuple[Shown, ...]:
+        """Return the listed resources in the order of their list."""
+        return self.offered.resources
+
+    @property
+    def templates(self) -> tuple[Shown, ...]:
+        """Return the resource templates in the order of their list."""
+        return self.offered.templates
+
+    @property
+    def extensions(self) -> JsonObject:
+        """Return the extensions that the domain's servers declare, with their settings."""
+        return self.offered.extensions
+
+    @property
+    def revisions(self) -> Mapping[str, str]:
+        """Return the revision of each list that clients ask for."""
+        return {"tools": self.revision, **self.offered.revisions}
 
     @property
     def instructions(self) -> str:
@@ -110,7 +136,9 @@ def build(domain: Domain, catalog: Catalog, *, earlier: View | None = None) -> V
         _entry(names[tool.key], tool, domain, known) for tool in chosen if tool.key in names
     )
     tokens = sum(entry.tokens for entry in entries)
+    beside = offered(domain, catalog, {tool.server for tool in chosen})
     return View(
+        offered=beside,
         domain=domain,
         revision=digest([entry.digest for entry in entries]),
         catalog=catalog.revision,
@@ -123,6 +151,7 @@ def build(domain: Domain, catalog: Catalog, *, earlier: View | None = None) -> V
             *warnings,
             *(f"{entry.name}: {note}" for entry in entries for note in entry.notes),
             *_over_budget(domain, entries, tokens),
+            *beside.warnings,
         ),
     )
 
@@ -136,8 +165,7 @@ def _dress(domain: Domain, tool: Tool) -> ToolDress:
 
 
 def _shows(domain: Domain, tool: Tool) -> bool:
-    included = not domain.include or any(_matches(rule, tool) for rule in domain.include)
-    return included and not any(_matches(rule, tool) for rule in domain.exclude)
+    return shows(domain, "tool:", _path(tool), tool.tags)
 
 
 def _chosen(domain: Domain, catalog: Catalog) -> tuple[list[Tool], list[str]]:
@@ -168,12 +196,6 @@ def _misfits(tool: Tool, fixed: JsonObject) -> list[str]:
 
 def _within(place: str, name: str) -> bool:
     return place == name or place.startswith(name + "/")
-
-
-def _matches(rule: str, tool: Tool) -> bool:
-    if rule.startswith(_TAG):
-        return rule.removeprefix(_TAG) in tool.tags
-    return fnmatchcase(_path(tool), rule)
 
 
 def _names(
@@ -286,14 +308,27 @@ def _unknown_argument(entry: Entry, name: str, value: JsonValue) -> InvalidArgum
 
 
 def _idle_rules(domain: Domain, catalog: Catalog) -> Iterable[str]:
-    """Say which rules fit no tool: a typing error, or a server that was not seen yet."""
+    """Say which rules fit nothing: a typing error, or a server that was not seen yet."""
     for rule in (*domain.include, *domain.exclude):
-        if not any(_matches(rule, tool) for tool in catalog.tools):
+        if not any(fits(rule, *thing) for thing in _things(catalog)):
             yield f"the rule {rule} of domain {domain.name} fits no tool"
     paths = {_path(tool) for tool in catalog.tools}
     for path in domain.dress:
         if path not in paths:
             yield f"domain {domain.name} dresses {path}, which is no tool"
+
+
+def _things(catalog: Catalog) -> Iterable[tuple[str, str, frozenset[str]]]:
+    """Return everything that a rule may fit, as `fits` takes it."""
+    for tool in catalog.tools:
+        yield "tool:", _path(tool), tool.tags
+    for some in catalog.offers:
+        for kind, offers in (
+            ("prompt:", some.prompts),
+            ("resource:", some.resources),
+            ("resource:", some.templates),
+        ):
+            yield from ((kind, f"{one.server}/{one.name}", one.tags) for one in offers)
 
 
 def _over_budget(domain: Domain, entries: Sequence[Entry], tokens: int) -> Iterable[str]:

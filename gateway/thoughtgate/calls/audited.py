@@ -8,16 +8,27 @@ import logging
 from asyncio import CancelledError
 from time import perf_counter_ns, time_ns
 
+from thoughtgate.calls.asked import name_asked
 from thoughtgate.calls.outcome import INTERNAL_ERROR, Outcome, failed, finished
 from thoughtgate.calls.snapshot import Snapshot
 from thoughtgate.core.audit import AuditRow
-from thoughtgate.core.calls import Call, Result, ToolName
+from thoughtgate.core.calls import Call, ItemName, Result
 from thoughtgate.core.errors import GateError, StoreError
 from thoughtgate.core.json import digest
 from thoughtgate.core.ports import AuditLog, Next
+from thoughtgate.core.tools import Item, Kind
 
 ACTION = "tool.call"
-_MAX_NAME = 128
+ACTIONS = {
+    Kind.PROMPT: "prompt.get",
+    Kind.RESOURCE: "resource.read",
+    Kind.SUBSCRIBE: "resource.subscribe",
+    Kind.UNSUBSCRIBE: "resource.unsubscribe",
+    Kind.PROMPT_COMPLETION: "prompt.complete",
+    Kind.RESOURCE_COMPLETION: "resource.complete",
+    Kind.METHOD: "method.call",
+}
+_MAX_NAME = 512
 _log = logging.getLogger(__name__)
 
 
@@ -43,21 +54,27 @@ async def audited(call: Call, call_next: Next, *, snapshot: Snapshot, log: Audit
     return result
 
 
+def action_of(call: Call) -> str:
+    """Return what the call does, as rows name it."""
+    if isinstance(call.target, ItemName | Item):
+        return ACTIONS[call.target.kind]
+    return ACTION
+
+
 def _row(call: Call, outcome: Outcome, *, snapshot: Snapshot, at_ns: int, took_us: int) -> AuditRow:
-    entry = snapshot.entry(call)
-    asked = call.target.name if isinstance(call.target, ToolName) else call.advertised
+    found = snapshot.found(call)
     result = outcome.result
     return AuditRow(
         at_ns=at_ns,
-        action=ACTION,
+        action=action_of(call),
         principal=call.principal.id,
         domain=call.domain,
-        server=entry.tool.server if entry else "",
-        tool=entry.tool.name if entry else asked[:_MAX_NAME],
+        server=found.server if found else "",
+        tool=(found.name if found else name_asked(call))[:_MAX_NAME],
         outcome=outcome.code,
         reason=outcome.reason,
-        tool_digest=entry.tool.digest if entry else "",
-        effect=entry.tool.effect.value if entry else "",
+        tool_digest=found.digest if found else "",
+        effect=found.effect.value if found else "",
         arguments_digest=digest(call.arguments),
         result_digest="sha256:" + hashlib.sha256(result.raw).hexdigest() if result else "",
         policy=outcome.policy,

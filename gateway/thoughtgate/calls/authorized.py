@@ -47,12 +47,12 @@ def by_scope(scopes: Mapping[Effect, str]) -> Rule:
     """Return a rule: a principal may make calls of the effects for which it has the scope."""
 
     def judge(call: Call) -> Verdict | None:
-        needed = scopes.get(call.tool.effect)
+        needed = scopes.get(call.found.effect)
         if needed is None:
             return None
         if needed in call.principal.scopes:
             return ALLOWED
-        return Verdict(allowed=False, reason=f"the scope {needed} is needed for this tool")
+        return Verdict(allowed=False, reason=f"the scope {needed} is needed for this")
 
     return Rule(name="scopes", judge=judge)
 

@@ -10,6 +10,7 @@ from thoughtgate.calls.slots import Slots
 from thoughtgate.core.calls import Call, Result
 from thoughtgate.core.errors import Refused, UpstreamTimeout
 from thoughtgate.core.ports import Next
+from thoughtgate.upstream.patience import Patient
 
 GRACE = 1.0
 """Seconds that the sender gets beyond the deadline to report the timeout itself."""
@@ -27,7 +28,7 @@ async def bounded(
     """
     if call.depth > max_depth:
         raise Refused(message=f"calls are nested deeper than {max_depth}")
-    latest = asyncio.get_running_loop().time() + call.tool.call_timeout
+    latest = asyncio.get_running_loop().time() + call.found.call_timeout
     if latest < call.deadline:
         call = altered(call, deadline=latest)
     if call.depth:
@@ -42,10 +43,17 @@ async def bounded(
 async def _within(call: Call, call_next: Next, grace: float) -> Result:
     try:
         async with asyncio.timeout_at(call.deadline + grace) as scope:
-            return await call_next(call)
+            return await call_next(patient(call, scope))
     except TimeoutError:
         if not scope.expired():
             raise
         raise UpstreamTimeout(
-            message=f"{call.tool.server} did not answer in time; the outcome is unknown"
+            message=f"{call.found.server} did not answer in time; the outcome is unknown"
         ) from None
+
+
+def patient(call: Call, scope: asyncio.Timeout) -> Call:
+    """Return a call whose time stands still while its caller is asked something."""
+    if not call.session.capabilities:
+        return call
+    return altered(call, listener=Patient(call.listener, scope))

@@ -15,6 +15,7 @@ from thoughtgate.core.json import JsonObject
 from thoughtgate.core.ports import Next
 from thoughtgate.core.problems import Problem
 from thoughtgate.core.servers import NullPolicy
+from thoughtgate.core.tools import Tool
 from thoughtgate.schema.checks import Check, compiled
 from thoughtgate.schema.explain import Report, arguments_report
 from thoughtgate.schema.repair import drop_nulls
@@ -38,7 +39,9 @@ async def checked_in(call: Call, call_next: Next, *, snapshot: Snapshot) -> Resu
     Raises:
         InvalidArguments: They do not fit; `problems` say where and what to do.
     """
-    tool = call.tool
+    tool = call.target
+    if not isinstance(tool, Tool):
+        return await call_next(call)  # only tools have a schema
     check = compiled(tool.digest + "#in", tool.input_schema)
     if check.is_valid(call.arguments):
         return await call_next(call)

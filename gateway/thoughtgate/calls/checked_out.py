@@ -17,8 +17,8 @@ from thoughtgate.schema.explain import Report, result_report
 from thoughtgate.wire.results import peek, structured
 
 NOTE = "invalid_result"
-_INTERIM = frozenset({"input_required", "task"})
-"""Result types of the stateless era that are not yet the tool's answer."""
+_INTERIM = "task"
+"""The result type that promises the tool's answer for later (extension of the stateless era)."""
 
 _MISSING = Report(
     problems=(
@@ -42,7 +42,9 @@ async def checked_out(call: Call, call_next: Next) -> Result:
         InvalidResult: It does not fit and the policy is strict.
     """
     result = await call_next(call)
-    tool = call.tool
+    tool = call.target
+    if not isinstance(tool, Tool) or not result.final:
+        return result
     policy = ResultPolicy.STRICT if call.source is Source.ENGINE else tool.results
     if policy is ResultPolicy.OFF or tool.output_schema is None or result.is_error:
         return result
@@ -60,7 +62,7 @@ async def checked_out(call: Call, call_next: Next) -> Result:
 def _report(tool: Tool, result: Result) -> Report | None:
     """Return what is wrong with a result, None when nothing is."""
     seen = peek(result.raw)
-    if seen.result_type in _INTERIM:
+    if seen.result_type == _INTERIM:
         return None
     if not seen.has_structured:
         return _MISSING

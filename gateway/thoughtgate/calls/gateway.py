@@ -12,13 +12,14 @@ from thoughtgate.calls.resolved import unknown
 from thoughtgate.calls.sent import peer
 from thoughtgate.calls.snapshot import Snapshot
 from thoughtgate.catalog import Catalog, Part, merge
-from thoughtgate.core.calls import Call, Result
+from thoughtgate.core.calls import Call, Listener, Result
 from thoughtgate.core.domains import Domain
+from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Server
 from thoughtgate.views import View
 
-Watcher = Callable[[frozenset[str]], None]
-"""Takes the names of the domains whose shown list has changed."""
+Watcher = Callable[[frozenset[tuple[str, str]]], None]
+"""Takes which lists changed: pairs of a domain and `tools`, `prompts` or `resources`."""
 
 _MAX_GONE = 200
 """Names that a domain remembers to have shown earlier."""
@@ -44,6 +45,21 @@ class Gateway:
             GateError: As the stages and the sender say.
         """
         return await self._path(call)
+
+    def leave(self, listener: Listener) -> None:
+        """Forget what a listener has subscribed to; see `Ties.leave`."""
+        if self._equipment.ties is not None:
+            self._equipment.ties.leave(listener)
+
+    def leave_session(self, session_id: str) -> None:
+        """End what a client session had of its own; see `Ties.leave_session`."""
+        if self._equipment.ties is not None:
+            self._equipment.ties.leave_session(session_id)
+
+    def tell(self, session_id: str, method: str, params: JsonObject) -> None:
+        """Pass a client's notification on; see `Ties.tell`."""
+        if self._equipment.ties is not None:
+            self._equipment.ties.tell(session_id, method, params)
 
     def view(self, domain: str) -> View:
         """Return what a domain shows now.
@@ -91,7 +107,7 @@ class Gateway:
         self._renew(self._snapshot.catalog, {domain.name: domain for domain in domains})
 
     def watch(self, callback: Watcher) -> Callable[[], None]:
-        """Call back when what domains show has changed; returns how to stop that.
+        """Call back when lists that domains show have changed; returns how to stop that.
 
         A domain that nobody has looked at yet is not told of.
         """
@@ -111,20 +127,25 @@ class Gateway:
                 if view.catalog == catalog.revision and view.domain == domains.get(name)
             },
         )
-        changed = frozenset(name for name in before.views if _changed(name, before, after))
-        self._snapshot = replace(after, gone=_gone(changed, before, after))
+        changed = frozenset(
+            (name, which) for name in before.views for which in _changed(name, before, after)
+        )
+        tools = [name for name, which in changed if which == "tools"]
+        self._snapshot = replace(after, gone=_gone(tools, before, after))
         self._path = path(self._snapshot, self._equipment)
         if changed:
             for watcher in list(self._watchers):
                 watcher(changed)
 
 
-def _changed(domain: str, before: Snapshot, after: Snapshot) -> bool:
-    """Return whether clients of a domain would see another list. Builds the new view."""
+def _changed(domain: str, before: Snapshot, after: Snapshot) -> Iterable[str]:
+    """Return the lists of a domain that clients would see differently. Builds the new view."""
     shown = before.views[domain]
     if domain not in after.domains:
-        return bool(shown.entries)
-    return after.view(domain).revision != shown.revision
+        lists = {"tools": shown.entries, "prompts": shown.prompts, "resources": shown.resources}
+        return [which for which, things in lists.items() if things]
+    revisions = after.view(domain).revisions
+    return [which for which, seen in shown.revisions.items() if revisions[which] != seen]
 
 
 def _gone(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from thoughtgate.core.calls import Result
 from thoughtgate.core.errors import (
     CallerError,
+    CallerReplied,
     GateError,
     InvalidArguments,
     InvalidResult,
@@ -25,7 +26,8 @@ _SERVER_ERRORS = range(-32099, -31999)
 class Outcome:
     """The end of a call.
 
-    `code` is `ok`, `tool_error`, `cancelled`, `internal_error` or an error's code; `error_type` is
+    `code` is `ok`, `tool_error`, `input_required` (the server asks the caller for something, who
+    will call again), `cancelled`, `internal_error` or an error's code; `error_type` is
     the same by the MCP conventions, empty for success; `fault` says that a SERVER span counts it
     as an error (a caller's mistake is not one; a failed tool is); `rpc_code` is the server's own.
     """
@@ -53,7 +55,7 @@ def finished(result: Result) -> Outcome:
     """Return the outcome of a call that brought a result."""
     if result.is_error:
         return Outcome(code="tool_error", error_type="tool_error", fault=True, result=result)
-    return Outcome(code="ok", result=result)
+    return Outcome(code="ok" if result.final else "input_required", result=result)
 
 
 def failed(error: GateError | CancelledError) -> Outcome:
@@ -78,6 +80,8 @@ def _reason(error: GateError) -> str:
         return ", ".join(places)[:_MAX_REASON]
     if isinstance(error, UpstreamReplied):
         return f"the server replied with code {error.rpc_code}"
+    if isinstance(error, CallerReplied):
+        return f"the client, asked for something, replied with code {error.rpc_code}"
     return error.message[:_MAX_REASON]
 
 

@@ -12,13 +12,14 @@ from thoughtgate.calls.authorized import LOCAL_USER, Rule, authorized
 from thoughtgate.calls.bounded import bounded
 from thoughtgate.calls.checked_in import checked_in
 from thoughtgate.calls.checked_out import checked_out
+from thoughtgate.calls.conversed import conversed
 from thoughtgate.calls.intended import intended
 from thoughtgate.calls.resolved import resolved
 from thoughtgate.calls.sent import sent, sent_traced
 from thoughtgate.calls.slots import Slots
 from thoughtgate.calls.snapshot import Snapshot
 from thoughtgate.calls.traced import traced
-from thoughtgate.core.ports import AuditLog, Next, Recorder, Sender, Stage
+from thoughtgate.core.ports import AuditLog, Next, Recorder, Sender, Stage, Ties
 from thoughtgate.core.servers import NullPolicy, ResultPolicy
 from thoughtgate.views import Entry
 
@@ -35,13 +36,15 @@ class Middleware:
 class Equipment:
     """What the path is made with.
 
-    With `intents` nothing is sent before the audit log holds it durably. Without a `recorder`
-    nothing is spent on traces; `capture` is how many bytes of arguments and result a span keeps, 0
-    for none. `max_depth` counts calls within calls.
+    `ties` keeps what binds clients to servers beyond a call, None where nothing does. With
+    `intents` nothing is sent before the audit log holds it durably. Without a `recorder` nothing is
+    spent on traces; `capture` is how many bytes of arguments and result a span keeps, 0 for none.
+    `max_depth` counts calls within calls.
     """
 
     sender: Sender
     audit: AuditLog
+    ties: Ties | None = None
     intents: bool = False
     recorder: Recorder | None = None
     capture: int = 0
@@ -101,6 +104,11 @@ def steps(snapshot: Snapshot, equipment: Equipment) -> tuple[Step, ...]:
         ),
         *_intending(equipment),
         Step(name="checked_out", stage=checked_out, says=_checking_out),
+        Step(
+            name="conversed",
+            stage=conversed,
+            says=lambda entry: "lets the server ask the client what the client offers to answer",
+        ),
     )
 
 

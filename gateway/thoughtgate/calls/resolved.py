@@ -7,26 +7,40 @@ from itertools import islice
 
 from thoughtgate.calls.altered import altered
 from thoughtgate.calls.snapshot import Snapshot
-from thoughtgate.core.calls import Call, Result
+from thoughtgate.core.calls import Call, ItemName, Result
 from thoughtgate.core.errors import UnknownTarget
 from thoughtgate.core.ports import Next
+from thoughtgate.core.tools import Kind
 from thoughtgate.engines.names import nearest
 
+_CALLED = {
+    Kind.PROMPT: "prompt",
+    Kind.RESOURCE: "resource",
+    Kind.SUBSCRIBE: "resource",
+    Kind.UNSUBSCRIBE: "resource",
+    Kind.PROMPT_COMPLETION: "prompt",
+    Kind.RESOURCE_COMPLETION: "resource template",
+    Kind.METHOD: "method",
+}
 _COMPARED = 300
 """Names that are compared with one that is not there: it takes time that others wait for."""
 
 
 async def resolved(call: Call, call_next: Next, *, snapshot: Snapshot) -> Result:
-    """Put the tool and its true arguments into the call.
+    """Put what is meant and its true arguments into the call.
 
     Raises:
-        UnknownTarget: The domain shows no such tool, or there is no such domain.
+        UnknownTarget: The domain shows nothing such, or there is no such domain.
         InvalidArguments: The client sent an argument that the domain hides.
     """
+    if isinstance(call.target, ItemName):
+        item = snapshot.found(call)
+        if item is None:
+            raise UnknownTarget(name=call.target.name, kind=_CALLED[call.target.kind])
+        return await call_next(altered(call, target=item, advertised=call.target.name))
     entry = snapshot.entry(call)
     if entry is None:
-        name = getattr(call.target, "name", "")
-        raise unknown(name, call.domain, snapshot)
+        raise unknown(call.target.name, call.domain, snapshot)
     return await call_next(
         altered(
             call,

@@ -8,6 +8,7 @@ from time import time_ns
 from urllib.parse import urlsplit
 
 from thoughtgate.calls.altered import altered
+from thoughtgate.calls.asked import asked_for
 from thoughtgate.calls.outcome import INTERNAL_ERROR, Outcome, failed, finished
 from thoughtgate.calls.snapshot import Attributes, Snapshot
 from thoughtgate.core.calls import Call, Result
@@ -39,9 +40,10 @@ async def sent_traced(
         outcome = failed(error)
         raise
     finally:
-        attributes = _attributes(call, outcome, snapshot.peers.get(call.tool.server, {}))
+        server = call.found.server
+        name, attributes = _attributes(call, outcome, snapshot.peers.get(server, {}))
         span = SpanRecord(
-            name=names.tool_call_span(call.tool.name),
+            name=name,
             kind=SpanKind.CLIENT,
             context=context,
             parent_id=call.trace.span_id if call.trace else 0,
@@ -70,13 +72,11 @@ def peer(server: Server) -> Attributes:
     }
 
 
-def _attributes(call: Call, outcome: Outcome, at: Attributes) -> dict[str, object]:
-    found: dict[str, object] = {
-        names.MCP_METHOD: names.METHOD_TOOLS_CALL,
-        names.GEN_AI_OPERATION: names.OPERATION_EXECUTE_TOOL,
-        names.GEN_AI_TOOL_NAME: call.tool.name,
-        names.GEN_AI_TOOL_CALL_ID: call.id,
-        names.SERVER: call.tool.server,
+def _attributes(call: Call, outcome: Outcome, at: Attributes) -> tuple[str, dict[str, object]]:
+    """Return the span's name and attributes."""
+    name, found = asked_for(call, call.found.name, known=True)
+    found |= {
+        names.SERVER: call.found.server,
         names.TOOL_ADVERTISED: call.advertised,
         **at,
     }
@@ -84,4 +84,4 @@ def _attributes(call: Call, outcome: Outcome, at: Attributes) -> dict[str, objec
         found[names.ERROR_TYPE] = outcome.error_type
         if outcome.rpc_code is not None:
             found[names.RPC_STATUS_CODE] = str(outcome.rpc_code)
-    return found
+    return name, found

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from thoughtgate.catalog import Catalog
-from thoughtgate.core.calls import Call, ToolName
+from thoughtgate.core.calls import Call, ItemName, ToolName
 from thoughtgate.core.domains import Domain
 from thoughtgate.core.errors import UnknownTarget
+from thoughtgate.core.tools import Item, Tool
 from thoughtgate.views import Entry, View, build
 
 Attributes = Mapping[str, object]
@@ -46,8 +47,20 @@ class Snapshot:
         return found
 
     def entry(self, call: Call) -> Entry | None:
-        """Return what the call means, None when its domain shows no such tool."""
+        """Return the tool that the call means, None when its domain shows no such tool."""
+        if isinstance(call.target, ItemName | Item) or call.domain not in self.domains:
+            return None
         name = call.target.name if isinstance(call.target, ToolName) else call.advertised
+        return self.view(call.domain).table.get(name)
+
+    def found(self, call: Call) -> Tool | Item | None:
+        """Return what the call means, None when its domain shows nothing such."""
+        if isinstance(call.target, Tool | Item):
+            return call.target
         if call.domain not in self.domains:
             return None
-        return self.view(call.domain).table.get(name)
+        view = self.view(call.domain)
+        if isinstance(call.target, ItemName):
+            return view.offered.find(call.target)
+        entry = view.table.get(call.target.name)
+        return None if entry is None else entry.tool

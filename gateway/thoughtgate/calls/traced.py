@@ -7,17 +7,17 @@ from asyncio import CancelledError
 from time import time_ns
 
 from thoughtgate.calls.altered import altered
+from thoughtgate.calls.asked import asked_for, name_asked
 from thoughtgate.calls.outcome import INTERNAL_ERROR, Outcome, failed, finished
 from thoughtgate.calls.snapshot import Snapshot
 from thoughtgate.core.calls import Call, Result, Source, ToolName
 from thoughtgate.core.errors import GateError
 from thoughtgate.core.json import canonical
 from thoughtgate.core.ports import Next, Recorder
+from thoughtgate.core.tools import Tool
 from thoughtgate.core.traces import SpanContext, SpanKind, SpanRecord
 from thoughtgate.telemetry import names
 from thoughtgate.telemetry.spans import child
-
-_MAX_NAME = 128
 
 
 async def traced(
@@ -37,24 +37,24 @@ async def traced(
         outcome = failed(error)
         raise
     finally:
-        attributes = _attributes(call, outcome, snapshot)
+        name, attributes = _attributes(call, outcome, snapshot)
         if capture:
             attributes.update(_content(call, outcome, capture))
-        recorder.record(_span(call, context, start, outcome, attributes))
+        recorder.record(_span(call, (name, context), start, outcome, attributes))
     return result
 
 
 def _span(
     call: Call,
-    context: SpanContext,
+    who: tuple[str, SpanContext],
     start_ns: int,
     outcome: Outcome,
     attributes: dict[str, object],
 ) -> SpanRecord:
     return SpanRecord(
-        name=_name(attributes),
+        name=who[0],
         kind=SpanKind.SERVER if call.source is Source.CLIENT else SpanKind.INTERNAL,
-        context=context,
+        context=who[1],
         parent_id=call.trace.span_id if call.trace else 0,
         start_ns=start_ns,
         end_ns=time_ns(),
@@ -64,20 +64,11 @@ def _span(
     )
 
 
-def _name(attributes: dict[str, object]) -> str:
-    """Return the span's name; a name that no tool has would make names without end."""
-    if names.TOOL_DIGEST not in attributes:
-        return names.METHOD_TOOLS_CALL
-    return names.tool_call_span(str(attributes[names.GEN_AI_TOOL_NAME]))
-
-
-def _attributes(call: Call, outcome: Outcome, snapshot: Snapshot) -> dict[str, object]:
-    asked = call.target.name if isinstance(call.target, ToolName) else call.advertised
-    found: dict[str, object] = {
-        names.MCP_METHOD: names.METHOD_TOOLS_CALL,
-        names.GEN_AI_OPERATION: names.OPERATION_EXECUTE_TOOL,
-        names.GEN_AI_TOOL_NAME: asked[:_MAX_NAME],
-        names.GEN_AI_TOOL_CALL_ID: call.id,
+def _attributes(call: Call, outcome: Outcome, snapshot: Snapshot) -> tuple[str, dict[str, object]]:
+    """Return the span's name and attributes."""
+    meant = snapshot.found(call)
+    name, found = asked_for(call, name_asked(call), known=meant is not None)
+    found |= {
         names.OPENINFERENCE_KIND: names.KIND_TOOL,
         names.MCP_PROTOCOL_VERSION: call.session.version,
         names.ORIGIN: call.session.origin,
@@ -85,11 +76,11 @@ def _attributes(call: Call, outcome: Outcome, snapshot: Snapshot) -> dict[str, o
         names.DOMAIN: call.domain,
         names.CATALOGUE_REVISION: snapshot.catalog.revision,
     }
-    entry = snapshot.entry(call)
-    if entry is not None:
-        found[names.SERVER] = entry.tool.server
-        found[names.TOOL_DIGEST] = entry.tool.digest
-        found[names.TOOL_EFFECT] = entry.tool.effect.value
+    if meant is not None:
+        found[names.SERVER] = meant.server
+        if isinstance(meant, Tool):
+            found[names.TOOL_DIGEST] = meant.digest
+            found[names.TOOL_EFFECT] = meant.effect.value
     if call.session.id:
         found[names.MCP_SESSION_ID] = call.session.id
     if call.run_id:
@@ -99,7 +90,7 @@ def _attributes(call: Call, outcome: Outcome, snapshot: Snapshot) -> dict[str, o
     if call.trace is not None and not call.trace.sampled:
         found[names.REMOTE_UNSAMPLED] = True
     _add_outcome(found, outcome)
-    return found
+    return name, found
 
 
 def _add_outcome(found: dict[str, object], outcome: Outcome) -> None:
@@ -115,14 +106,14 @@ def _add_outcome(found: dict[str, object], outcome: Outcome) -> None:
 
 def _content(call: Call, outcome: Outcome, limit: int) -> dict[str, object]:
     sent = canonical(call.arguments)[:limit].decode(errors="ignore")
-    found: dict[str, object] = {
-        names.GEN_AI_TOOL_ARGUMENTS: sent,
-        names.INPUT_VALUE: sent,
-        names.INPUT_MIME_TYPE: names.MIME_JSON,
-    }
+    is_tool = isinstance(call.target, ToolName | Tool)
+    found: dict[str, object] = {names.INPUT_VALUE: sent, names.INPUT_MIME_TYPE: names.MIME_JSON}
+    if is_tool:
+        found[names.GEN_AI_TOOL_ARGUMENTS] = sent
     if outcome.result is not None:
         came = outcome.result.raw[:limit].decode(errors="ignore")
-        found[names.GEN_AI_TOOL_RESULT] = came
+        if is_tool:
+            found[names.GEN_AI_TOOL_RESULT] = came
         found[names.OUTPUT_VALUE] = came
         found[names.OUTPUT_MIME_TYPE] = names.MIME_JSON
     return found

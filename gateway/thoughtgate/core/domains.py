@@ -26,11 +26,13 @@ class ToolDress:
 class Domain:
     """A named view.
 
-    `include` and `exclude` are globs over `server/tool`, or `tag:NAME` over servers' tags; an empty
-    `include` means all. `dress` is keyed by `server/tool`, exact. `max_tools` and `max_tokens`
-    are the budget that selection works for (None: none). `prefixed = False` shows the server's own
-    names and is allowed only while names do not collide. `engine` names the reasoning engine that
-    clients of this domain may hand tasks to, empty for none. `revision` counts changes from 1.
+    `include` and `exclude` are globs over `server/name` of tools and prompts and `server/uri` of
+    resources, only of one kind after `tool:`, `prompt:` or `resource:`, or `tag:NAME` over servers'
+    tags; an empty `include` means all. `dress` is keyed by `server/tool`, exact. `max_tools` and
+    `max_tokens` are the budget that selection works for (None: none). `prefixed = False` shows the
+    server's own names and is allowed only while names do not collide. `engine` names the reasoning
+    engine that clients of this domain may hand tasks to, empty for none. `revision` counts changes
+    from 1.
     """
 
     name: str

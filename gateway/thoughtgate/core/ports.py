@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from thoughtgate.core.audit import AuditRow
-from thoughtgate.core.calls import Call, Result
+from thoughtgate.core.calls import Call, Listener, Result
+from thoughtgate.core.json import JsonObject
 from thoughtgate.core.models import ModelRequest, ModelResponse
 from thoughtgate.core.traces import SpanRecord
 
@@ -30,6 +31,22 @@ class Sender(Protocol):
         Raises:
             UpstreamError: What went wrong, and whether the outcome is known.
         """
+        ...
+
+
+class Ties(Protocol):
+    """What binds clients to tool servers beyond one call. Whoever sends calls keeps these too."""
+
+    def leave(self, listener: Listener) -> None:
+        """Forget a listener's subscriptions: it is gone. Returns at once."""
+        ...
+
+    def leave_session(self, session_id: str) -> None:
+        """End the connections that this session had of its own. Returns at once."""
+        ...
+
+    def tell(self, session_id: str, method: str, params: JsonObject) -> None:
+        """Pass a client's notification on over its own connections. Returns at once."""
         ...
 
 

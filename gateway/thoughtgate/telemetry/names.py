@@ -14,6 +14,7 @@ MCP_SESSION_ID: Final = "mcp.session.id"
 JSONRPC_REQUEST_ID: Final = "jsonrpc.request.id"
 RPC_STATUS_CODE: Final = "rpc.response.status_code"
 
+MCP_RESOURCE_URI: Final = "mcp.resource.uri"
 METHOD_TOOLS_CALL: Final = "tools/call"
 
 # --- general ------------------------------------------------------------------------------
@@ -39,6 +40,7 @@ OPERATION_PLAN: Final = "plan"
 GEN_AI_PROVIDER: Final = "gen_ai.provider.name"
 GEN_AI_AGENT_NAME: Final = "gen_ai.agent.name"
 GEN_AI_CONVERSATION_ID: Final = "gen_ai.conversation.id"
+GEN_AI_PROMPT_NAME: Final = "gen_ai.prompt.name"
 GEN_AI_TOOL_NAME: Final = "gen_ai.tool.name"
 GEN_AI_TOOL_TYPE: Final = "gen_ai.tool.type"
 TOOL_TYPE_FUNCTION: Final = "function"
@@ -134,6 +136,11 @@ VALIDATION_PROBLEMS: Final = "thoughtgate.validation.problems"
 def tool_call_span(tool: str) -> str:
     """Return the name of the SERVER and CLIENT spans of one call: `tools/call TOOL`."""
     return f"{METHOD_TOOLS_CALL} {tool}"
+
+
+def request_span(method: str, target: str = "") -> str:
+    """Return the name of the spans of another request: its method, and a prompt's name."""
+    return f"{method} {target}" if target else method
 
 
 def execute_tool_span(tool: str) -> str:

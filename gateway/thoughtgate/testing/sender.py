@@ -30,7 +30,7 @@ class ScriptedSender:
     async def send(self, call: Call) -> Result:
         """Answer one call as the script says."""
         self.sent.append(call)
-        answer = self.answers.get(call.tool.name, self.otherwise)
+        answer = self.answers.get(call.found.name, self.otherwise)
         if isinstance(answer, BaseException):
             raise answer
         return answer if isinstance(answer, Result) else await answer(call)

@@ -58,13 +58,19 @@ def test_the_stages_stand_in_this_order(bench: Bench, traced: bool, first: list[
         "checked_in",
         "authorized",
         "checked_out",
+        "conversed",
     ]
 
 
 def test_an_intent_is_written_last_of_all_before_a_call_is_sent(bench: Bench) -> None:
     equipment = Equipment(sender=bench.sender, audit=bench.audit, intents=True)
     listed = steps(Snapshot(catalog=merge(()), domains={}), equipment)
-    assert [step.name for step in listed][-3:] == ["authorized", "intended", "checked_out"]
+    assert [step.name for step in listed][-4:] == [
+        "authorized",
+        "intended",
+        "checked_out",
+        "conversed",
+    ]
 
 
 async def test_what_a_users_stage_changes_is_checked(bench: Bench) -> None:

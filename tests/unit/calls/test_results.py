@@ -21,7 +21,7 @@ ASKING = b'{"resultType":"input_required","requestState":"x"}'
 async def test_what_is_no_invalid_answer_passes_untouched(
     bench: Bench, policy: ResultPolicy, raw: bytes
 ) -> None:
-    bench.sender.otherwise = Result(raw=raw, is_error=raw is FAILED)
+    bench.sender.otherwise = Result(raw=raw, is_error=raw is FAILED, final=raw is not ASKING)
     bench.offer("sky", WEATHER, results=policy)
     assert await bench.call("sky__weather") is bench.sender.otherwise
 

@@ -132,18 +132,18 @@ def test_only_domains_whose_list_changed_are_announced(bench: Bench) -> None:
         Domain(name="unseen"),
     )
     bench.offer("files", "read")
-    heard: list[frozenset[str]] = []
+    heard: list[frozenset[tuple[str, str]]] = []
     stop = bench.gateway.watch(heard.append)
     for domain in ("default", "logs"):
         bench.gateway.view(domain)
     bench.offer("files", "read", "write")
     bench.offer("files", "read", "write")
     bench.offer("files", "write", "read", effects={"read": Effect.READ})
-    assert heard == [{"default"}]
+    assert heard == [{("default", "tools")}]
     bench.offer("logs", "tail")
     bench.gateway.drop("nobody")
     bench.gateway.drop("files")
-    assert heard[1:] == [{"default", "logs"}, {"default"}]
+    assert heard[1:] == [{("default", "tools"), ("logs", "tools")}, {("default", "tools")}]
     stop()
     bench.gateway.drop("logs")
     assert len(heard) == 3
@@ -152,7 +152,7 @@ def test_only_domains_whose_list_changed_are_announced(bench: Bench) -> None:
 def test_a_changed_domain_is_announced_and_a_removed_one_too(bench: Bench) -> None:
     bench.domains = (Domain(name="default"), Domain(name="other"))
     bench.offer("files", "read")
-    heard: list[frozenset[str]] = []
+    heard: list[frozenset[tuple[str, str]]] = []
     bench.gateway.watch(heard.append)
     for domain in ("default", "other"):
         bench.gateway.view(domain)
@@ -160,7 +160,7 @@ def test_a_changed_domain_is_announced_and_a_removed_one_too(bench: Bench) -> No
     assert not heard
     assert bench.gateway.view("default").instructions == "new"
     bench.gateway.set_domains([Domain(name="default", exclude=("*",))])
-    assert heard == [{"default", "other"}]
+    assert heard == [{("default", "tools"), ("other", "tools")}]
 
 
 async def test_a_name_that_becomes_ambiguous_reaches_nobody(bench: Bench) -> None:

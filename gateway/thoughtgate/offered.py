@@ -1,0 +1,310 @@
+"""What a domain shows beside tools, and the way back: prompts by name, resources by URI.
+
+Never reads a resource and never changes an object of a server: what is shown is a new one. A URI
+that could mean two servers is shown under a scheme that names the server, and only then.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from thoughtgate.catalog import Catalog, advertised_name
+from thoughtgate.core.calls import ItemName
+from thoughtgate.core.domains import Domain
+from thoughtgate.core.json import JsonObject, JsonValue, digest
+from thoughtgate.core.tools import Effect, Item, Kind, Offer
+from thoughtgate.offers import Offers
+from thoughtgate.wire.strict import dumps
+
+TAG: Final = "tag:"
+KINDS: Final = ("tool:", "prompt:", "resource:")
+"""What a rule of a domain may begin with, to fit one kind of thing only."""
+
+_OWN: Final = "thoughtgate+"
+_EXPRESSION: Final = re.compile(r"\{[^{}]*\}")
+_CORE: Final = re.compile(
+    r"(initialize|ping|(tools|prompts|resources|completion|logging|server|sampling|elicitation"
+    r"|roots|subscriptions|notifications)/.*)"
+)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_value = msgspec.json.Decoder().decode
+_URI_MARKS = (b'"uri"', b"\\u00")
+_HOLDERS = ("contents", "content", "messages")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One prompt, resource or template as a domain shows it; `name` is what clients ask for."""
+
+    name: str
+    offer: Offer
+    shown: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """What one domain shows beside tools, each in the order of its list.
+
+    `servers` may be asked for resources; `owners` are those that list a URI; `table` holds the
+    prompts by name, `digests` the listed resources by server and URI; `methods_to` is the one
+    server that gets methods of extensions, empty when there is none or more than one; `revisions`
+    change when, and only when, a client would see another list of `prompts` or of `resources`
+    (templates among them).
+    """
+
+    prompts: tuple[Shown, ...] = ()
+    resources: tuple[Shown, ...] = ()
+    templates: tuple[Shown, ...] = ()
+    servers: Mapping[str, Offers] = field(default_factory=dict)
+    owners: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    table: Mapping[str, Shown] = field(default_factory=dict)
+    digests: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    extensions: JsonObject = field(default_factory=dict)
+    methods_to: str = ""
+    revisions: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    domain: Domain | None = None
+
+    @property
+    def plain_uris(self) -> bool:
+        """Tell whether no URI ever needs to be translated: one server at most has resources."""
+        return len(self.servers) <= 1
+
+    def find(self, wanted: ItemName) -> Item | None:
+        """Return what a client means, None when this domain shows nothing of the kind."""
+        match wanted.kind:
+            case Kind.PROMPT | Kind.PROMPT_COMPLETION:
+                return _item(wanted.kind, self.table.get(wanted.name))
+            case Kind.METHOD:
+                return self._method(wanted.name)
+            case Kind.RESOURCE_COMPLETION:
+                template = _named(self.templates, wanted.name)
+                if template is not None:
+                    return _item(wanted.kind, template)
+        return self._resource(wanted)
+
+    def route(self, uri: str) -> tuple[str, str] | None:
+        """Return (server, the server's own URI), None when it is not clear whose it is."""
+        server, true = split_uri(uri)
+        if server:
+            return (server, true) if self._may_serve(server, true) else None
+        for claims in (self.owners.get(uri, ()), self._matching(uri), tuple(self.servers)):
+            if claims:
+                sole = len(claims) == 1 and self._may_serve(claims[0], uri)
+                return (claims[0], uri) if sole else None
+        return None
+
+    def shown_uri(self, server: str, uri: str) -> str:
+        """Return a server's URI as clients of this domain know it."""
+        if self.plain_uris or self.route(uri) == (server, uri):
+            return uri
+        return own_uri(server, uri)
+
+    def translated(self, server: str, raw: bytes) -> bytes:
+        """Return a result with the URIs of its resources as clients know them."""
+        if self.plain_uris or server not in self.servers:
+            return raw
+        if not any(mark in raw for mark in _URI_MARKS):
+            return raw
+        members = _members(raw)
+        for holder in _HOLDERS:
+            if holder in members:
+                value = _value(members[holder])
+                members[holder] = msgspec.Raw(dumps(self._renamed(server, value)))
+        return dumps(members)
+
+    def _renamed(self, server: str, value: JsonValue) -> JsonValue:
+        """Return content blocks, messages or resource contents with shown URIs."""
+        if isinstance(value, list):
+            return [self._renamed(server, one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        renamed: dict[str, Any] = dict(value)
+        if isinstance(value.get("uri"), str):
+            renamed["uri"] = self.shown_uri(server, value["uri"])
+        for inner in ("resource", "content"):
+            if isinstance(value.get(inner), dict | list):
+                renamed[inner] = self._renamed(server, value[inner])
+        return renamed
+
+    def _resource(self, wanted: ItemName) -> Item | None:
+        found = self.route(wanted.name)
+        if found is None:
+            return None
+        server, uri = found
+        offers = self.servers[server]
+        return Item(
+            kind=wanted.kind,
+            server=server,
+            name=uri,
+            digest=self.digests.get((server, uri), ""),
+            tags=offers.tags,
+            call_timeout=offers.call_timeout,
+        )
+
+    def _method(self, name: str) -> Item | None:
+        if not self.methods_to or _CORE.fullmatch(name):
+            return None
+        return Item(kind=Kind.METHOD, server=self.methods_to, name=name, effect=Effect.WRITE)
+
+    def _matching(self, uri: str) -> tuple[str, ...]:
+        return tuple(
+            name
+            for name, offers in self.servers.items()
+            if any(_template(one.name).fullmatch(uri) for one in offers.templates)
+        )
+
+    def _may_serve(self, server: str, uri: str) -> bool:
+        offers = self.servers.get(server)
+        if offers is None or self.domain is None:
+            return False
+        return shows(self.domain, "resource:", f"{server}/{uri}", offers.tags)
+
+
+def offered(domain: Domain, catalog: Catalog, servers: Iterable[str]) -> Offered:
+    """Return what a domain shows beside tools; `servers` are those whose tools it shows."""
+    prompts, warnings = _prompts(domain, catalog)
+    resources = [one for some in catalog.offers for one in _visible(domain, some.resources)]
+    templates = [one for some in catalog.offers for one in _visible(domain, some.templates)]
+    listing = {one.server for one in (*resources, *templates)}
+    made = Offered(
+        prompts=prompts,
+        table={one.name: one for one in prompts},
+        servers={
+            some.server: some
+            for some in catalog.offers
+            if some.server in listing or _opens(domain, some)
+        },
+        owners=_owners(resources),
+        digests={one.key: one.digest for one in resources},
+        warnings=warnings,
+        domain=domain,
+    )
+    known = {*servers, *made.servers, *(one.offer.server for one in prompts)}
+    extensions, methods_to = _extensions(one for one in catalog.offers if one.server in known)
+    listed = tuple(_resource(made, one) for one in resources)
+    patterns = tuple(_pattern(one, _owners(templates)) for one in templates)
+    return replace(
+        made,
+        resources=listed,
+        templates=patterns,
+        extensions=extensions,
+        methods_to=methods_to,
+        revisions={
+            "prompts": digest([one.shown for one in prompts]),
+            "resources": digest([[one.shown for one in some] for some in (listed, patterns)]),
+        },
+    )
+
+
+def shows(domain: Domain, kind: str, path: str, tags: frozenset[str]) -> bool:
+    """Tell whether a domain's rules let a thing through; `path` is `server/name`."""
+    included = not domain.include or any(fits(rule, kind, path, tags) for rule in domain.include)
+    return included and not any(fits(rule, kind, path, tags) for rule in domain.exclude)
+
+
+def fits(rule: str, kind: str, path: str, tags: frozenset[str]) -> bool:
+    """Tell whether one rule fits: `tag:NAME`, a glob over `server/name`, or one for a kind."""
+    if rule.startswith(TAG):
+        return rule.removeprefix(TAG) in tags
+    for one in KINDS:
+        if rule.startswith(one):
+            return one == kind and fnmatchcase(path, rule.removeprefix(one))
+    return fnmatchcase(path, rule)
+
+
+def own_uri(server: str, uri: str) -> str:
+    """Return a URI that names its server: `thoughtgate+SERVER:` before the server's own."""
+    return f"{_OWN}{server}:{uri}"
+
+
+def split_uri(uri: str) -> tuple[str, str]:
+    """Return (server, its own URI) of what `own_uri` made, else an empty server and the URI."""
+    if not uri.startswith(_OWN):
+        return "", uri
+    server, colon, rest = uri.removeprefix(_OWN).partition(":")
+    return (server, rest) if colon and rest else ("", uri)
+
+
+def _visible(domain: Domain, offers: Iterable[Offer], kind: str = "resource:") -> list[Offer]:
+    return [one for one in offers if shows(domain, kind, f"{one.server}/{one.name}", one.tags)]
+
+
+def _owners(offers: Iterable[Offer]) -> Mapping[str, tuple[str, ...]]:
+    owners: dict[str, tuple[str, ...]] = {}
+    for one in offers:
+        owners[one.name] = (*owners.get(one.name, ()), one.server)
+    return owners
+
+
+def _opens(domain: Domain, offers: Offers) -> bool:
+    """Tell whether resources that a server does not list may be read in a domain."""
+    return offers.serves_resources and shows(domain, "resource:", f"{offers.server}/", offers.tags)
+
+
+def _prompts(domain: Domain, catalog: Catalog) -> tuple[tuple[Shown, ...], tuple[str, ...]]:
+    chosen = [one for some in catalog.offers for one in _visible(domain, some.prompts, "prompt:")]
+    names = [advertised_name(*one.key) if domain.prefixed else one.name for one in chosen]
+    claims = Counter(names)
+    shown = tuple(
+        Shown(name=name, offer=one, shown={**one.definition, "name": name})
+        for name, one in zip(names, chosen, strict=True)
+        if claims[name] == 1
+    )
+    warnings = tuple(
+        f"prompt {'/'.join(one.key)} is left out: {name} is ambiguous"
+        for name, one in zip(names, chosen, strict=True)
+        if claims[name] > 1
+    )
+    return shown, warnings
+
+
+def _resource(made: Offered, offer: Offer) -> Shown:
+    name = made.shown_uri(offer.server, offer.name)
+    return Shown(name=name, offer=offer, shown={**offer.definition, "uri": name})
+
+
+def _pattern(offer: Offer, owners: Mapping[str, tuple[str, ...]]) -> Shown:
+    alone = len(owners[offer.name]) == 1
+    name = offer.name if alone else own_uri(offer.server, offer.name)
+    return Shown(name=name, offer=offer, shown={**offer.definition, "uriTemplate": name})
+
+
+def _extensions(servers: Iterable[Offers]) -> tuple[JsonObject, str]:
+    """Return the extensions of some servers, and the only server that has any, if so."""
+    extended = [offers for offers in servers if offers.extensions]
+    merged: dict[str, JsonValue] = {}
+    for offers in extended:
+        for name, settings in offers.extensions.items():
+            merged.setdefault(name, settings)
+    return merged, extended[0].server if len(extended) == 1 else ""
+
+
+def _named(shown: Sequence[Shown], name: str) -> Shown | None:
+    return next((one for one in shown if one.name == name), None)
+
+
+def _item(kind: Kind, found: Shown | None) -> Item | None:
+    if found is None:
+        return None
+    offer = found.offer
+    return Item(
+        kind=kind,
+        server=offer.server,
+        name=offer.name,
+        digest=offer.digest,
+        tags=offer.tags,
+        call_timeout=offer.call_timeout,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _template(text: str) -> re.Pattern[str]:
+    """Return a pattern of what a URI template (RFC 6570) can become; an expression is anything."""
+    return re.compile(".*".join(map(re.escape, _EXPRESSION.split(text))), re.DOTALL)
