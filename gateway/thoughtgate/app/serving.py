@@ -9,15 +9,22 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, aclosing, contextmanager
+from datetime import UTC, datetime
 from functools import partial
 
 import uvicorn
 
+from thoughtgate.app.admin import Desk
+from thoughtgate.app.admin_routes import ROUTES
+from thoughtgate.app.admin_token import TOKEN_FILE, ensured_token
 from thoughtgate.app.compose import VERSION, App, opened
+from thoughtgate.app.presence import Presence, present
+from thoughtgate.app.reloading import Reloader
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.sessions import SessionLimits, Sessions
+from thoughtgate.surface.admin import AdminFace, AdminSettings, Front
 from thoughtgate.surface.http_guard import LOOPBACK, HostRules
 from thoughtgate.surface.http_protocol import TimedHttpProtocol
 from thoughtgate.surface.mcp_http import McpFront
@@ -53,11 +60,16 @@ async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> No
         async with opened(loaded, environ) as app:
             await _first_listings(app, say)
             _keep_for_good()
-            front = McpFront(app.gateway, _sessions(app), _face(app))
+            sessions = _sessions(app)
+            front = McpFront(app.gateway, sessions, _face(app))
+            served = Front(front, _admin(app, sessions, environ))
             host, port = listening.getsockname()[:2]
-            shown = f"[{host}]" if ":" in host else host
-            ready = partial(say, f"listening on http://{shown}:{port}/mcp")
-            await _Server(_uvicorn(front), front, ready).serve(sockets=[listening])
+            url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+            ready = partial(say, f"listening on {url}/mcp")
+            async with aclosing(Reloader(app.keeper, environ, say)) as reloader:
+                server = _Server(_uvicorn(served), front, ready, reloader.begin)
+                with present(loaded.home, _presence(url)):
+                    await server.serve(sockets=[listening])
 
 
 async def serve_pipe(loaded: Loaded, environ: Mapping[str, str], domain: str, say: Say) -> None:
@@ -66,7 +78,10 @@ async def serve_pipe(loaded: Loaded, environ: Mapping[str, str], domain: str, sa
     Raises:
         GateError: The gateway cannot be composed, or there is no such domain.
     """
-    async with claimed_stdio() as pipe, opened(loaded, environ) as app:
+    async with AsyncExitStack() as ending:
+        pipe = await ending.enter_async_context(claimed_stdio())
+        app = await ending.enter_async_context(opened(loaded, environ))
+        ending.enter_context(present(loaded.home, _presence()))
         app.gateway.view(domain)
         await _first_listings(app, say)
         _keep_for_good()
@@ -84,21 +99,32 @@ async def serve_pipe(loaded: Loaded, environ: Mapping[str, str], domain: str, sa
 class _Server(uvicorn.Server):
     """uvicorn's server; its streams end when it is told to stop, or it would wait for them."""
 
-    def __init__(self, config: uvicorn.Config, front: McpFront, ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        front: McpFront,
+        ready: Callable[[], None],
+        reload: Callable[[], None],
+    ) -> None:
         super().__init__(config)
         self._front = front
         self._ready = ready
+        self._reload = reload
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at SIGTERM or SIGINT, at once at the second; uvicorn's own would end the process."""
+        """Stop at SIGTERM or SIGINT, at once at the second; uvicorn's own would end the process.
+
+        SIGHUP reads the configuration again.
+        """
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             loop.add_signal_handler(number, self._stop)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
         try:
             yield
         finally:
-            for number in _SIGNALS:
+            for number in (*_SIGNALS, signal.SIGHUP):
                 loop.remove_signal_handler(number)
 
     def _stop(self) -> None:
@@ -149,21 +175,45 @@ def _sessions(app: App) -> Sessions:
     )
 
 
+def _admin(app: App, sessions: Sessions, environ: Mapping[str, str]) -> AdminFace[Desk] | None:
+    """Return the face of the admin API, None when it is switched off."""
+    if app.loaded.settings.gateway.admin == "off":
+        return None
+    desk = Desk(app=app, sessions=sessions, environ=environ)
+    settings = AdminSettings(
+        token=ensured_token(app.loaded.home / TOKEN_FILE),
+        version=VERSION,
+        hosts=_hosts(app),
+        max_body=app.loaded.settings.limits.request_bytes,
+    )
+    return AdminFace(ROUTES, desk, desk.revision, app.audit, settings)
+
+
+def _presence(url: str = "") -> Presence:
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    return Presence(pid=os.getpid(), version=VERSION, started=started, url=url)
+
+
+def _hosts(app: App) -> HostRules:
+    gateway = app.loaded.settings.gateway
+    return HostRules(
+        hosts=LOOPBACK | {host.lower() for host in gateway.allowed_hosts},
+        origins=frozenset(origin.lower() for origin in gateway.allowed_origins),
+    )
+
+
 def _face(app: App) -> FaceSettings:
-    gateway, limits = app.loaded.settings.gateway, app.loaded.settings.limits
+    limits = app.loaded.settings.limits
     return FaceSettings(
         info=INFO,
         page_size=limits.page_size,
         max_body=limits.request_bytes,
         call_timeout=86_400.0,
-        hosts=HostRules(
-            hosts=LOOPBACK | {host.lower() for host in gateway.allowed_hosts},
-            origins=frozenset(origin.lower() for origin in gateway.allowed_origins),
-        ),
+        hosts=_hosts(app),
     )
 
 
-def _uvicorn(front: McpFront) -> uvicorn.Config:
+def _uvicorn(front: Front) -> uvicorn.Config:
     return uvicorn.Config(
         front,
         loop="none",

@@ -8,15 +8,17 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from thoughtgate.core.servers import Era, NullPolicy, ResultPolicy
+from thoughtgate.core.tools import Effect
+from thoughtgate.schema.limits import Profile
+
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 Word = Annotated[str, Meta(min_length=1, max_length=100)]
 Words = Annotated[tuple[Word, ...], Meta(max_length=200)]
+Rules = Annotated[
+    tuple[Annotated[str, Meta(min_length=1, max_length=2048)], ...], Meta(max_length=500)
+]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
-EffectName = Literal["read", "idempotent", "write"]
-EraName = Literal["handshake", "stateless"]
-ResultsName = Literal["off", "warn", "strict"]
-NullsName = Literal["drop", "reject", "pass"]
-LimitsName = Literal["mcp", "anthropic", "openai", "openai-strict", "gemini"]
 Budget = Annotated[int, Meta(ge=1)] | None
 Cursor = Annotated[str, Meta(max_length=600, description="`next` of the page before.")]
 PageSize = Annotated[int, Meta(ge=1, le=500, description="Entries on one page.")]
@@ -100,9 +102,9 @@ class ServerEntry(Struct, kw_only=True, frozen=True):
     enabled: bool = True
     trusted: bool = False
     tags: tuple[str, ...] = ()
-    era: EraName | None = None
-    results: ResultsName = "warn"
-    nulls: NullsName = "drop"
+    era: Era | None = None
+    results: ResultPolicy = ResultPolicy.WARN
+    nulls: NullPolicy = NullPolicy.DROP
     start_timeout: float = 30.0
     call_timeout: float = 120.0
     source: str = "registry"
@@ -129,9 +131,9 @@ class ServerPut(Asked, kw_only=True, frozen=True):
     enabled: bool = True
     trusted: bool = False
     tags: Words = ()
-    era: EraName | None = None
-    results: ResultsName = "warn"
-    nulls: NullsName = "drop"
+    era: Era | None = None
+    results: ResultPolicy = ResultPolicy.WARN
+    nulls: NullPolicy = NullPolicy.DROP
     start_timeout: Seconds = 30.0
     call_timeout: Seconds = 120.0
 
@@ -161,7 +163,7 @@ class ToolEntry(Struct, kw_only=True, frozen=True):
     server: str
     tool: str
     description: str = ""
-    effect: EffectName | None = None
+    effect: Effect | None = None
     digest: str = ""
     rule: str = ""
     reason: str = ""
@@ -184,7 +186,7 @@ class ToolShown(Struct, kw_only=True, frozen=True):
 class EffectPut(Asked, kw_only=True, frozen=True):
     """What a call of a tool does to the world; null takes back what was said."""
 
-    effect: EffectName | None
+    effect: Effect | None
 
 
 class EffectSaid(Struct, kw_only=True, frozen=True):
@@ -192,7 +194,7 @@ class EffectSaid(Struct, kw_only=True, frozen=True):
 
     server: str
     tool: str
-    effect: EffectName | None
+    effect: Effect | None
     warnings: tuple[str, ...] = ()
 
 
@@ -207,14 +209,14 @@ class Dress(Asked, kw_only=True, frozen=True):
 class DomainPut(Asked, kw_only=True, frozen=True):
     """A named view of the tools. `***` as a fixed value keeps the one that is stored."""
 
-    include: Words = ()
-    exclude: Words = ()
-    dress: Annotated[dict[Word, Dress], Meta(max_length=1000)] = {}
+    include: Rules = ()
+    exclude: Rules = ()
+    dress: Annotated[dict[Annotated[str, Meta(max_length=200)], Dress], Meta(max_length=1000)] = {}
     instructions: str = ""
     max_tools: Budget = 10
     max_tokens: Budget = None
     prefixed: bool = True
-    limits: LimitsName = "mcp"
+    limits: Profile = Profile.MCP
     engine: Literal["", "react"] = ""
 
 
@@ -244,7 +246,7 @@ class DomainTool(Struct, kw_only=True, frozen=True):
     name: str
     server: str
     tool: str
-    effect: EffectName
+    effect: Effect
     digest: str
     tokens: int
     trusted: bool = False

@@ -1,0 +1,82 @@
+"""The desk of the admin API: what its operations share over registry, keeper and upstreams.
+
+Never starts, changes or registers a command: those are for who sits at the machine.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypedDict, TypeVar
+
+from thoughtgate.app.compose import App
+from thoughtgate.config.files import Loaded
+from thoughtgate.core.errors import Conflict
+from thoughtgate.registry.store import Registry
+from thoughtgate.sessions import Sessions
+from thoughtgate.surface.admin_route import Ask, Match
+
+ATTEMPTS = 5
+"""How often a change without a revision is tried again when somebody else was faster."""
+
+T = TypeVar("T")
+
+
+class Part(TypedDict):
+    """Which part of a list was asked for."""
+
+    cursor: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """Serves the admin API; belongs to the gateway's event loop. `started` is a Unix time."""
+
+    app: App
+    sessions: Sessions
+    environ: Mapping[str, str]
+    started: float = field(default_factory=time.time)
+    verifying: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def loaded(self) -> Loaded:
+        """Return the settings in force."""
+        return self.app.keeper.loaded
+
+    async def revision(self) -> int:
+        """Return where the registry stands."""
+        return await asyncio.to_thread(self.app.registry.revision)
+
+    async def read(self, reading: Callable[[Loaded, Registry], T]) -> T:
+        """Return what `reading` finds, once the gateway has taken what others changed."""
+        await self.app.keeper.refresh()
+        return await asyncio.to_thread(reading, self.loaded, self.app.registry)
+
+    async def change(self, match: Match, changing: Callable[[Registry], T]) -> T:
+        """Let `changing` read, decide and write as if nobody else did, and apply it at once.
+
+        Raises:
+            Conflict: The registry is not as the writer saw it.
+            GateError: As `changing` says; nothing was changed.
+        """
+        done = await asyncio.to_thread(self._changed, match, changing)
+        await self.app.keeper.refresh()
+        return done
+
+    def _changed(self, match: Match, changing: Callable[[Registry], T]) -> T:
+        registry = self.app.registry
+        if match.revision is not None:
+            return changing(registry.at(match.revision))
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return changing(registry.at(registry.revision()))
+            except Conflict:
+                if match.exists is not None:
+                    raise
+        return changing(registry.at(registry.revision()))
+
+
+def part_of(ask: Ask) -> Part:
+    """Return which part of a list was asked for."""
+    return Part(cursor=ask.query.cursor, limit=ask.query.limit)
