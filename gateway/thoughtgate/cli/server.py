@@ -10,10 +10,13 @@ from pathlib import Path
 import click
 
 from thoughtgate.app.entries import as_written, refuse_configured, shown_servers
+from thoughtgate.app.login_words import login_words
 from thoughtgate.app.masks import shown_transport
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import json_flag, note, one_line, said, show, table
 from thoughtgate.cli.server_add import add
+from thoughtgate.cli.server_import import import_
+from thoughtgate.cli.server_login import login, logout
 from thoughtgate.cli.settings import loaded_or_fail, opened_registry
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.errors import ConfigError
@@ -28,7 +31,8 @@ from thoughtgate.core.servers import (
 
 _WELL = {UpstreamState.READY, UpstreamState.DISABLED}
 _NONE = "no servers yet; add one with: thoughtgate server add NAME -- COMMAND"
-_SHOWN = ("name", "state", "tools", "transport", "source")
+_SHOWN = ("name", "state", "tools", "transport", "source", "login")
+_HEADS = {"source": "FROM"}
 
 
 @click.group()
@@ -37,6 +41,9 @@ def server() -> None:
 
 
 server.add_command(add)
+server.add_command(import_)
+server.add_command(login)
+server.add_command(logout)
 
 
 @server.command(name="list")
@@ -56,9 +63,15 @@ def list_(context: click.Context, check: bool, as_json: bool) -> None:
     with opened_registry(loaded) as store:
         entries = shown_servers(as_written(loaded), store)
         known = {entry.name: len(store.known_tools(entry.name)) for entry in entries}
-    rows = [_row(entry, known[entry.name], states.get(entry.name)) for entry in entries]
-    head = ("NAME", "STATE", "TOOLS", "TRANSPORT", "FROM")
-    cells = [tuple(str(row[key]) for key in _SHOWN) for row in rows]
+        logins = login_words(loaded, store)
+    rows = [
+        _row(entry, known[entry.name], states.get(entry.name))
+        | {"login": logins.get(entry.name, "")}
+        for entry in entries
+    ]
+    shown = _SHOWN if any(row["login"] for row in rows) else _SHOWN[:-1]
+    head = tuple(_HEADS.get(key, key.upper()) for key in shown)
+    cells = [tuple(str(row[key]) for key in shown) for row in rows]
     show(rows, table(head, cells) if rows else [_NONE], as_json=as_json)
     for row in rows:
         if row["reason"] and row["name"] not in told and not as_json:
@@ -99,6 +112,7 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
         if entry is None:
             raise ConfigError(message=f"no server is named {name}; see: thoughtgate server list")
         tools = [str(tool.get("name")) for tool in store.known_tools(name)]
+        logged_in = login_words(loaded, store).get(name, "")
     value = {
         "name": entry.name,
         "enabled": entry.enabled,
@@ -106,6 +120,7 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
         "transport": shown_transport(entry.transport),
         "cwd": _cwd(entry.transport),
         "secrets": _secret_names(entry.transport),
+        "login": logged_in,
         "tags": sorted(entry.tags),
         "era": entry.era.value if entry.era else "found out",
         "results": entry.results.value,

@@ -5,7 +5,6 @@ Never starts it, and never asks the URL anything.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import click
 
@@ -13,7 +12,7 @@ from thoughtgate.app.entries import refuse_configured
 from thoughtgate.cli.output import note
 from thoughtgate.cli.settings import loaded_or_fail, opened_registry
 from thoughtgate.cli.words import Seconds
-from thoughtgate.config.imports.names import name_from_url
+from thoughtgate.config.imports.names import is_sse_url, name_from_url
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import (
     BUILT_IN,
@@ -103,7 +102,7 @@ def _transport(command: tuple[str, ...], url: str, given: Mapping[str, object]) 
         env = _pairs(given["env"], "--env", "=")
         return StdioTransport(argv=command, env=env, cwd=_folder(given["cwd"]))
     sse = bool(given["sse"])
-    if not sse and urlsplit(url).path.rstrip("/").endswith("/sse"):
+    if not sse and is_sse_url(url):
         note("the URL ends in /sse: add --sse if it speaks the older HTTP+SSE transport")
     return HttpTransport(url=url, headers=_pairs(given["headers"], "--header", "=:"), sse=sse)
 

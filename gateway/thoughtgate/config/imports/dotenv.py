@@ -9,7 +9,7 @@ from thoughtgate.core.errors import ConfigError
 
 _LINE = re.compile(
     r"""(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*
-    (?: '(?P<single>[^']*)' | "(?P<double>(?:[^"\\]|\\.)*)" | (?P<plain>[^'"\s\#][^\#]*?|) )
+    (?: '(?P<single>[^']*)' | "(?P<double>(?:[^"\\]|\\.)*)" | (?P<plain>[^'"\s\#](?:(?!\s\#).)*|) )
     \s*(?:(?<=\s)\#.*)?""",
     re.VERBOSE,
 )

@@ -1,4 +1,4 @@
-"""Names of servers: other clients' names turned into ours, and names made from addresses.
+"""Names of servers: other clients' names turned into ours, and what a URL tells by itself.
 
 Never gives two results for one name; whether a name is taken is seen elsewhere.
 """
@@ -45,6 +45,11 @@ def name_from_url(url: str) -> str:
         return proper_name(f"{host}-{port}" if port else host)
     kept = [label for label in labels[:-1] if label not in _SAY_NOTHING]
     return proper_name("-".join(kept or labels))
+
+
+def is_sse_url(url: str) -> bool:
+    """Say whether a URL looks like one of the older HTTP+SSE transport: its path ends in /sse."""
+    return re.split("[?#]", url, maxsplit=1)[0].rstrip("/").endswith("/sse")
 
 
 def _is_address(host: str) -> bool:

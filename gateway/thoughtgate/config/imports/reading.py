@@ -37,14 +37,15 @@ class Entry:
 class Import:
     """What a file holds; with any problem nothing of it may be used.
 
-    `wanted` are the inputs whose values are not known yet: ask for them, and read again.
+    `inputs` are the ids of all that may be answered. `wanted` are those whose answer is needed and
+    not known yet: ask for them, and read again.
     """
 
     entries: tuple[Entry, ...]
     problems: tuple[Remark, ...]
     notes: tuple[Remark, ...]
     wanted: tuple[Input, ...]
-    used: frozenset[str]
+    inputs: frozenset[str]
 
 
 def read_servers(
@@ -85,7 +86,7 @@ def read_servers(
         problems=tuple(problems),
         notes=tuple(notes),
         wanted=tuple(inputs[id_] for id_ in inputs if id_ in fill.wanted),
-        used=frozenset(fill.used),
+        inputs=frozenset(inputs) | fill.used,
     )
 
 

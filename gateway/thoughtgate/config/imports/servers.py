@@ -12,6 +12,7 @@ from thoughtgate.config.imports import dotenv
 from thoughtgate.config.imports.fields import Fields
 from thoughtgate.config.imports.folders import Folders
 from thoughtgate.config.imports.headers import read_headers
+from thoughtgate.config.imports.names import is_sse_url
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import HttpTransport, StdioTransport, Transport
 from thoughtgate.telemetry.redact import is_secret_name
@@ -117,8 +118,7 @@ def _kind(fields: Fields) -> str | None:
 
 
 def _kind_of_url(fields: Fields, key: str) -> str:
-    url = str(fields.table[key])
-    if key == "httpUrl" or not urlsplit(url).path.rstrip("/").endswith("/sse"):
+    if key == "httpUrl" or not is_sse_url(str(fields.table[key])):
         return "http"
     fields.note("ends in /sse: taken for the older HTTP+SSE transport; a type would say", key)
     return "sse"
