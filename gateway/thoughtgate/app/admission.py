@@ -45,9 +45,10 @@ def part_of(listing: Listing, server: Server, loaded: Loaded, registry: Registry
 def remembered(server: Server, registry: Registry) -> Listing | None:
     """Return the listing that the registry recorded last, None when there is none."""
     tools = registry.known_tools(server.name)
-    if not tools:
-        return None
-    return Listing(server=server.name, tools=tools, era=Era.HANDSHAKE, version="", server_info={})
+    listing = registry.with_known_offers(
+        Listing(server=server.name, tools=tools, era=Era.HANDSHAKE, version="", server_info={})
+    )
+    return listing if tools or listing.capabilities else None
 
 
 def _schemas(listing: Listing) -> Iterator[JsonObject]:

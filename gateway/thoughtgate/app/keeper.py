@@ -10,14 +10,16 @@ from typing import Any
 
 from thoughtgate.app.admission import part_of, remembered
 from thoughtgate.app.entries import all_domains, all_servers
+from thoughtgate.app.logins import read_logins
 from thoughtgate.app.reasoning import with_engine
 from thoughtgate.calls.gateway import Gateway
 from thoughtgate.catalog import Part
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.domains import Domain
 from thoughtgate.core.errors import GateError, UpstreamError
-from thoughtgate.core.servers import Listing, LocalTransport, Server
+from thoughtgate.core.servers import Listing, LocalTransport, Server, UpstreamState
 from thoughtgate.registry.store import Registry
+from thoughtgate.upstream.auth_logins import Logins
 from thoughtgate.upstream.upstreams import Upstreams
 
 POLL = 0.5
@@ -25,6 +27,9 @@ POLL = 0.5
 
 PATIENCE = 10.0
 """Seconds that a run waits for servers whose tools nobody has seen yet."""
+
+_WANTING = {UpstreamState.NEEDS_AUTH, UpstreamState.DEGRADED, UpstreamState.FAILED}
+"""The states in which a new login may help."""
 
 Progress = Callable[[str], None]
 
@@ -54,6 +59,11 @@ class Keeper:
         self._tasks: set[asyncio.Task[None]] = set()
         self._applying = asyncio.Lock()
         self._revision = -1
+        self._logins: Logins | None = None
+
+    def log_in_by(self, logins: Logins) -> None:
+        """Keep these logins in step with the registry too, from `start` on."""
+        self._logins = logins
 
     def hear(self, listing: Listing) -> None:
         """Take a listing that discovery found; it is applied soon, the latest one counts."""
@@ -193,7 +203,7 @@ class Keeper:
 
     def _recorded(self, listing: Listing, server: Server) -> Part:
         if not isinstance(server.transport, LocalTransport):
-            self._registry.record_tools(server.name, listing.tools)
+            self._registry.record_listing(listing)
         return part_of(listing, server, self._loaded, self._registry)
 
     async def _follow_registry(self) -> None:
@@ -211,6 +221,7 @@ class Keeper:
         new = [s.name for s in servers if s.enabled and s != self._servers.get(s.name)]
         follows = bool(self._tasks)
         self._servers = {server.name: server for server in servers}
+        logged_in = await self._follow_logins()
         await self._upstreams.apply(servers)
         for name in set(self._listings) - {part.server for part in parts}:
             del self._listings[name]
@@ -220,6 +231,24 @@ class Keeper:
         self._gateway.set_domains(domains)
         if follows and new:
             self.begin_discovery(new, _log.info)
+        if follows and logged_in:
+            self._begin(self._reopen(logged_in.difference(new)))
+
+    async def _follow_logins(self) -> frozenset[str]:
+        """Take the logins that there are; return the servers with another one than before."""
+        if self._logins is None:
+            return frozenset()
+        found = await asyncio.to_thread(read_logins, self.servers, self._registry)
+        return self._logins.apply(found)
+
+    async def _reopen(self, names: frozenset[str]) -> None:
+        """Connect anew to those that could not be used for want of a login."""
+        waiting = {s.server for s in self._upstreams.statuses() if s.state in _WANTING}
+        for name in sorted(names & waiting):
+            try:
+                await self._upstreams.restart(name)
+            except UpstreamError as error:
+                _log.warning("%s", error.message)
 
     def _read(self) -> tuple[tuple[Server, ...], tuple[Domain, ...], list[Part]]:
         servers = (*self._built_in, *all_servers(self._loaded, self._registry))

@@ -102,6 +102,9 @@ class ServerSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_f
     ] = {}
     cwd: Annotated[str | None, Meta(description="Working directory of the child.")] = None
     url: Annotated[str, Meta(description="Streamable HTTP endpoint.")] = ""
+    sse: Annotated[
+        bool, Meta(description="The server speaks the older HTTP+SSE transport of 2024-11-05.")
+    ] = False
     headers: Annotated[
         dict[str, str], Meta(description="Headers of every request; `${NAME}` is filled in.")
     ] = {}
@@ -128,6 +131,22 @@ class ServerSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_f
         30.0
     )
     call_timeout: Annotated[Seconds, Meta(description="Seconds for one call.")] = 120.0
+    sharing: Annotated[
+        Literal["shared", "principal", "session"] | None,
+        Meta(
+            description="Who shares a connection: everybody, one principal's clients, or nobody."
+            " When not given: nobody for HTTP servers of the handshake era, else everybody."
+        ),
+    ] = None
+    idle_timeout: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=86_400,
+            description="Seconds after which an unused connection ends; 0: never"
+            " for a shared one, ten minutes for the others.",
+        ),
+    ] = 0.0
     tools: Annotated[
         dict[str, ToolSettings], Meta(description="Settings by the server's own tool name.")
     ] = {}

@@ -14,6 +14,7 @@ from thoughtgate.core.servers import (
     NullPolicy,
     ResultPolicy,
     Server,
+    Sharing,
     StdioTransport,
     Transport,
 )
@@ -62,7 +63,7 @@ def _server(name: str, given: ServerSettings) -> Server:
         argv = (os.path.expanduser(given.command[0]), *given.command[1:])
         transport = StdioTransport(argv=argv, env=given.env, cwd=given.cwd)
     else:
-        transport = HttpTransport(url=given.url, headers=given.headers)
+        transport = HttpTransport(url=given.url, headers=given.headers, sse=given.sse)
     return Server(
         name=name,
         transport=transport,
@@ -74,5 +75,7 @@ def _server(name: str, given: ServerSettings) -> Server:
         nulls=NullPolicy(given.nulls),
         start_timeout=given.start_timeout,
         call_timeout=given.call_timeout,
+        sharing=Sharing(given.sharing) if given.sharing else None,
+        idle_timeout=given.idle_timeout,
         source="config",
     )

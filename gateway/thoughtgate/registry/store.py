@@ -15,13 +15,14 @@ from sqlalchemy import select
 from thoughtgate.core.calls import LOCAL, Principal
 from thoughtgate.core.domains import Domain
 from thoughtgate.core.json import JsonObject
-from thoughtgate.core.servers import Server
+from thoughtgate.core.servers import Listing, Server
 from thoughtgate.core.tools import Effect
 from thoughtgate.registry import (
     backups,
     domains,
     files,
     logins,
+    offers,
     servers,
     tables,
     tools,
@@ -138,6 +139,7 @@ class Registry:
             for server in entries:
                 if servers.put(connection, server, stamp, self._vault):
                     tools.forget_current(connection, server.name)
+                    offers.forget(connection, server.name)
                 logins.keep_only(connection, server)
 
     def remove_server(self, name: str) -> None:
@@ -152,6 +154,7 @@ class Registry:
             servers.remove(connection, name)
             logins.remove(connection, name)
             tools.forget_current(connection, name)
+            offers.forget(connection, name)
             tools.drop_settings(connection, name)
 
     def set_enabled(self, name: str, enabled: bool, principal: Principal = LOCAL) -> None:
@@ -216,12 +219,26 @@ class Registry:
     # tools
 
     def record_tools(self, server: str, definitions: Sequence[JsonObject]) -> ToolChanges:
-        """Note the listing of a server, also of one that has no row here."""
+        """Note the tools of a server, also of one that has no row here."""
         with self.database.write() as connection:
             changes = tools.record(connection, server, definitions, time.time_ns())
             if changes:
                 bump(connection)
             return changes
+
+    def record_listing(self, listing: Listing) -> ToolChanges:
+        """Note all that a discovery found, also at a server that has no row here."""
+        with self.database.write() as connection:
+            now = time.time_ns()
+            changes = tools.record(connection, listing.server, listing.tools, now)
+            if offers.record(connection, listing, now) or changes:
+                bump(connection)
+            return changes
+
+    def with_known_offers(self, listing: Listing) -> Listing:
+        """Return a listing with the prompts, resources and so on that were recorded last."""
+        with self.database.read() as connection:
+            return offers.added(connection, listing)
 
     def known_tools(self, server: str) -> tuple[JsonObject, ...]:
         """Return the listing that was recorded last, so that lists survive a restart."""

@@ -92,6 +92,15 @@ tools = Table(
 )
 """Every definition ever seen. No foreign key: servers of a configuration file have no row."""
 
+offers = Table(
+    "offers",
+    metadata,
+    Column("server", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("seen_ns", BigInteger, nullable=False),
+)
+"""What a server listed last beside tools, as JSON. No foreign key, as above."""
+
 tool_settings = Table(
     "tool_settings",
     metadata,

@@ -19,6 +19,7 @@ from thoughtgate.core.servers import (
     NullPolicy,
     ResultPolicy,
     Server,
+    Sharing,
     StdioTransport,
     Transport,
 )
@@ -47,6 +48,8 @@ FULL_SERVER = Server(
     nulls=NullPolicy.PASS,
     start_timeout=1.5,
     call_timeout=2.5,
+    sharing=Sharing.PRINCIPAL,
+    idle_timeout=3.5,
 )
 
 FULL_DOMAIN = Domain(
