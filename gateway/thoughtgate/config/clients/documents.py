@@ -1,0 +1,205 @@
+"""JSON with comments and trailing commas: what it says, and where each part of it stands.
+
+Never changes a text.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn
+
+from thoughtgate.config.clients.text import BOM, Edit, fault
+
+TOKEN = re.compile(
+    r'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\r\n]*|/\*.*?\*/|[\[\]{},:]|[^\s"\[\]{},:/]+|/', re.DOTALL
+)
+SPACE = " \t\r\n"
+_NEXT = re.compile(r"[ \t\r\n]*")
+_CONSTANTS = {"NaN", "Infinity", "-Infinity"}
+
+
+class _Number(str):
+    """A number as it is written: nothing is computed from it, so it stays exact."""
+
+    __slots__ = ()
+
+
+class Member(NamedTuple):
+    """A member of an object: its key, and where key and value begin and the value ends."""
+
+    key: str
+    start: int
+    value: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Object:
+    """An object of the text: its braces, its members, and whether its own key begins a line."""
+
+    open: int
+    close: int
+    members: tuple[Member, ...]
+    on_own_line: bool
+
+    def find(self, key: str, text: str) -> Member | None:
+        """Return the member with a key of this object of `text`.
+
+        Raises:
+            Unreadable: The key is there twice.
+        """
+        found = [member for member in self.members if member.key == key]
+        if len(found) > 1:
+            raise fault(text, found[1].start, f"{json.dumps(key)} stands here a second time")
+        return found[0] if found else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A text and the same as plain JSON: comments and trailing commas are blanks there.
+
+    `trailing` holds the place of an object's or list's last comma by that of its closing bracket,
+    `line_comments` where each comment begins and ends that a line end closes.
+    """
+
+    text: str
+    plain: str
+    trailing: Mapping[int, int] = field(default_factory=dict)
+    line_comments: Sequence[tuple[int, int]] = ()
+
+    @property
+    def root(self) -> int:
+        """Return where the value of the document begins; its length when there is none."""
+        return skip(self.plain, 0)
+
+    def object_at(self, at: int, *, on_own_line: bool) -> Object:
+        """Return the object that begins at `at`.
+
+        Raises:
+            Unreadable: Something else stands there.
+        """
+        if self.plain[at] != "{":
+            raise fault(self.text, at, "an object is needed here")
+        members = list[Member]()
+        here = skip(self.plain, at + 1)
+        while self.plain[here] != "}":
+            key, end = _DECODER.raw_decode(self.plain, here)
+            value = skip(self.plain, skip(self.plain, end) + 1)
+            end = end_of(self.plain, value)
+            members.append(Member(key, here, value, end))
+            here = skip(self.plain, end)
+            if self.plain[here] == ",":
+                here = skip(self.plain, here + 1)
+        return Object(open=at, close=here, members=tuple(members), on_own_line=on_own_line)
+
+    def line_indent(self, at: int) -> str:
+        """Return the blanks that the line of `at` begins with."""
+        start = _line_start(self.text, at)
+        return self.text[start : _skip_blanks(self.text, start)].replace(BOM, "")
+
+    def begins_line(self, at: int) -> bool:
+        """Say whether only blanks stand before `at` on its line."""
+        return not self.text[_line_start(self.text, at) : at].strip(" \t")
+
+    def line_comment_at(self, at: int) -> bool:
+        """Say whether `at` is in or at the end of a comment that only a line end closes."""
+        return any(start < at <= end for start, end in self.line_comments)
+
+
+def read(text: str) -> Any:
+    """Return what the text says, numbers as they are written; an empty text is an empty object.
+
+    Raises:
+        Unreadable: Not JSON, comments and trailing commas aside.
+    """
+    plain = document_of(text).plain
+    return json.loads(plain, cls=_Exact) if plain.strip(SPACE) else {}
+
+
+def document_of(text: str) -> Document:
+    """Return a text with its plain JSON.
+
+    Raises:
+        Unreadable: Not JSON, comments and trailing commas aside.
+    """
+    with suppress(json.JSONDecodeError, RecursionError):  # most files are plain JSON
+        json.loads(text, cls=_Exact)
+        return Document(text=text, plain=text)
+    document = _plain(text)
+    try:
+        if document.plain.strip(SPACE):
+            json.loads(document.plain, cls=_Exact)
+    except json.JSONDecodeError as error:
+        raise fault(text, error.pos, f"not JSON: {error.msg}") from None
+    except RecursionError:
+        raise fault(text, 0, "nested too deeply") from None
+    return document
+
+
+def _plain(text: str) -> Document:
+    """Blank comments and trailing commas; every other character keeps its place."""
+    blanks, trailing, comments = list[Edit](), dict[int, int](), list[tuple[int, int]]()
+    last, before, comma = "", "", 0
+    for match in TOKEN.finditer(text):
+        token, start = match[0], match.start()
+        if token.startswith(("//", "/*")):
+            blanks.append(Edit(start, match.end(), re.sub(r"[^\r\n]", " ", token)))
+            comments += [match.span()] if token.startswith("//") else []
+            continue
+        if token in _CONSTANTS:
+            raise fault(text, start, f"not JSON: {token} is no value")
+        if token in ("]", "}") and last == "," and before not in ("", "[", "{", ","):
+            trailing[start] = comma
+            blanks.append(Edit(comma, comma + 1, " "))
+        before, last, comma = last, token, start
+    if text.startswith(BOM):
+        blanks.append(Edit(0, 1, " "))
+    plain = _joined(text, sorted(blanks))
+    return Document(text=text, plain=plain, trailing=trailing, line_comments=comments)
+
+
+def _joined(text: str, edits: Sequence[Edit]) -> str:
+    """Return `text` with many edits of the same length made, in one pass."""
+    pieces, at = list[str](), 0
+    for start, end, new in edits:
+        pieces += (text[at:start], new)
+        at = end
+    return "".join([*pieces, text[at:]])
+
+
+def end_of(plain: str, at: int) -> int:
+    """Return where the value that begins at `at` ends."""
+    return _DECODER.raw_decode(plain, at)[1]
+
+
+def skip(text: str, at: int) -> int:
+    """Return where the blanks and line ends that begin at `at` end."""
+    found = _NEXT.match(text, at)
+    return found.end() if found else at
+
+
+def _skip_blanks(text: str, at: int) -> int:
+    while text[at : at + 1] in (" ", "\t", BOM):
+        at += 1
+    return at
+
+
+def _line_start(text: str, at: int) -> int:
+    start = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
+    return start + text.startswith(BOM, start)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise json.JSONDecodeError(name, "", 0)
+
+
+class _Exact(json.JSONDecoder):
+    """A decoder that keeps numbers as they are written."""
+
+    def __init__(self) -> None:
+        super().__init__(parse_float=_Number, parse_int=_Number, parse_constant=_refuse)
+
+
+_DECODER = _Exact()
