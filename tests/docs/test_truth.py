@@ -9,6 +9,8 @@ from click import Command, Group, Option
 
 from tests.support.pages import anchors, blocks, links, pages
 from tests.support.source import ROOT, files, name_of, text_of
+from thoughtgate.app.doctor.examining import CHECKS, LATER
+from thoughtgate.app.doctor.findings import KINDS
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.root import cli
 from thoughtgate.config.settings import (
@@ -183,3 +185,10 @@ def test_the_dialects_that_are_named_are_those_that_are_spoken() -> None:
         "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12",
     }  # fmt: skip
     assert named in said("docs/explanation/validation.md")
+
+
+def test_every_finding_of_the_doctor_is_explained_and_no_other() -> None:
+    page = text_of(DOCS / "how-to" / "find-out-what-is-wrong.md")
+    listed = re.findall(r"^\| `([a-z_]+)` \| .+ \| .+ \|$", page, re.MULTILINE)
+    assert listed == list(KINDS)
+    assert all(f"`{name}`" in page for name in (*CHECKS, *LATER))

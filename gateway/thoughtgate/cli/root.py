@@ -33,6 +33,9 @@ PLACES = {
         "thoughtgate.cli.server:server", "Register tool servers, and see how they stand."
     ),
     "tool": Place("thoughtgate.cli.tool:tool", "The tools of the registered servers."),
+    "doctor": Place(
+        "thoughtgate.cli.doctor:doctor", "Look for what is wrong, and say what mends it."
+    ),
     "domain": Place(
         "thoughtgate.cli.domain:domain", "Named views of the tools, one endpoint each."
     ),

@@ -60,7 +60,7 @@ def from_environment(environ: Mapping[str, str]) -> SpanExporter | None:
     if kind == "console":
         sink, target = ConsoleSpanExporter(out=sys.stderr), "console"
     else:
-        sink, target = _otlp(environ), _shown(endpoint(environ))
+        sink, target = _otlp(environ), shown_url(endpoint(environ))
     return SpanExporter(sink, resource(environ), limits=limits(environ), target=target)
 
 
@@ -170,7 +170,7 @@ def _number(environ: Mapping[str, str], name: str, default: float) -> float:
     return default
 
 
-def _shown(url: str) -> str:
+def shown_url(url: str) -> str:
     """Return the address without user, password and query, for the log."""
     try:
         parts = urlsplit(url)

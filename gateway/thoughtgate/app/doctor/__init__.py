@@ -1,0 +1,1 @@
+"""What may be wrong with a gateway and its surroundings, found without changing anything."""
