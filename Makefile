@@ -6,9 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := tests/peers/node_modules/.ready
+SUITE := tests/conformance/node_modules/.ready
 ARGS ?=
 
-.PHONY: help setup peers demo check fmt format-check lint layers types test docs bench lock clean
+.PHONY: help setup peers demo check fmt format-check lint layers types test conformance docs bench lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,6 +49,12 @@ types: setup
 test: setup peers ## run the tests; ARGS="-k word" picks some
 	@echo "== test"; $(BIN)/pytest -q -n 2 --dist loadfile $(ARGS)
 
+conformance: setup $(SUITE) ## the official MCP suite, straight and through the gateway
+	@echo "== conformance"; $(BIN)/python -m tests.conformance $(ARGS)
+
+$(SUITE): tests/conformance/package.json tests/conformance/package-lock.json | $(READY)
+	@echo "== conformance suite"; $(BIN)/python -m tests.conformance.suite install
+
 docs: setup ## write the generated pages under docs/ again
 	@$(BIN)/python -m docs.generate
 
@@ -60,4 +67,4 @@ lock: setup ## pin the newest allowed packages again (ARGS=--upgrade for newer o
 	  --no-header --no-annotate $(ARGS) pyproject.toml -o requirements/dev.txt
 
 clean: ## remove what setup and the tests made
-	@rm -rf $(VENV) tests/peers/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) tests/*/node_modules tests/conformance/out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

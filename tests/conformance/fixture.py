@@ -9,6 +9,7 @@ import socket
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +40,15 @@ RETRY_MS = 200
 SEEN = "/seen"
 """Where the HTTP fixture tells what it was asked, as `{"method name": count}`."""
 
-_TARGETS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+AUDITED = {
+    "tools/call": "tool.call",
+    "prompts/get": "prompt.get",
+    "resources/read": "resource.read",
+    "resources/subscribe": "resource.subscribe",
+    "resources/unsubscribe": "resource.unsubscribe",
+    "completion/complete": "prompt.complete",
+}
+"""The requests that are for something by name, and what a gateway's audit log calls them."""
 
 
 @dataclass(slots=True)
@@ -51,14 +60,18 @@ class Seen:
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Count a request and pass it on."""
         if ctx.request_id is not None:
-            key = _TARGETS.get(ctx.method, "")
-            target = (ctx.params or {}).get(key) if key else None
-            self.counts[f"{ctx.method} {target}" if target else ctx.method] += 1
+            target = _target(ctx.params or {}) if ctx.method in AUDITED else ""
+            self.counts[f"{ctx.method} {target}".strip()] += 1
         return await call_next(ctx)
 
     async def tell(self, request: Request) -> JSONResponse:
         """Answer what was counted."""
         return JSONResponse(dict(self.counts))
+
+
+def _target(params: Mapping[str, Any]) -> str:
+    asked = params.get("ref") or params
+    return str(asked.get("name") or asked.get("uri") or "")
 
 
 class Tools:
