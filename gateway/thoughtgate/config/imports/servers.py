@@ -41,7 +41,7 @@ _HARMLESS = {
 
 _TOOLS = "which tools may be used is not imported; choose them with: thoughtgate domain"
 _ASKING = "what may run without asking is not imported; your client asks"
-_LOGIN = "a login is not imported"
+_LOGIN = "a login is not imported; log in with: thoughtgate server login"
 _SANDBOX = "the server runs without that sandbox here"
 _LEFT_OUT: Mapping[str, str] = {
     **dict.fromkeys(
