@@ -110,6 +110,12 @@ def _telling() -> tuple[Act, ...]:
     )
 
 
+async def _pause() -> None:
+    """Take the time that the suite wants between two things."""
+    with anyio.move_on_after(PAUSE):
+        await anyio.sleep_forever()
+
+
 async def _logs(context: Context, params: types.CallToolRequestParams) -> Reply:
     for words in ("Tool execution started", "Tool processing data", "Tool execution completed"):
         with warnings.catch_warnings():
@@ -117,21 +123,21 @@ async def _logs(context: Context, params: types.CallToolRequestParams) -> Reply:
             await context.session.send_log_message(
                 "info", words, related_request_id=context.request_id
             )
-        await anyio.sleep(PAUSE)
+        await _pause()
     return types.CallToolResult(content=[samples.text("logged three times")])
 
 
 async def _progresses(context: Context, params: types.CallToolRequestParams) -> Reply:
     for done in (0, 50, 100):
         await context.session.report_progress(done, 100)
-        await anyio.sleep(PAUSE)
+        await _pause()
     return types.CallToolResult(content=[samples.text("went all the way")])
 
 
 async def _reconnects(context: Context, params: types.CallToolRequestParams) -> Reply:
     if context.close_sse_stream is not None:
         await context.close_sse_stream()
-        await anyio.sleep(2 * PAUSE)
+        await _pause()
     return types.CallToolResult(content=[samples.text("Reconnection test completed")])
 
 
