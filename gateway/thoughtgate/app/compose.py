@@ -7,10 +7,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 
 from thoughtgate.app.keeper import Keeper, Progress
+from thoughtgate.app.logins import RegistryLogins
 from thoughtgate.app.plugins import middleware
 from thoughtgate.app.reasoning import (
     BUILT_IN_SERVER,
@@ -30,6 +31,7 @@ from thoughtgate.registry.audit import AuditWriter
 from thoughtgate.registry.store import Registry
 from thoughtgate.telemetry.environment import from_environment
 from thoughtgate.telemetry.exporter import SpanExporter
+from thoughtgate.upstream.auth_logins import Logins
 from thoughtgate.upstream.http_client import PooledClient
 from thoughtgate.upstream.opening import Means
 from thoughtgate.upstream.ports import HttpClient, Identity
@@ -82,8 +84,12 @@ async def opened(loaded: Loaded, environ: Mapping[str, str]) -> AsyncIterator[Ap
         ending.push_async_callback(asyncio.to_thread, _close_audit, audit)
         client = PooledClient()
         ending.push_async_callback(client.aclose)
-        app = _composed(loaded, registry, exporter, audit, _means(loaded, client, environ))
+        logins = Logins(RegistryLogins(registry), client)
+        ending.push_async_callback(logins.aclose)
+        means = replace(_means(loaded, client, environ), credentials=logins)
+        app = _composed(loaded, registry, exporter, audit, means)
         ending.push_async_callback(app.upstreams.aclose)
+        app.keeper.log_in_by(logins)
         ending.push_async_callback(app.keeper.aclose)
         await app.keeper.start()
         yield app

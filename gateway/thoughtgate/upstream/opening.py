@@ -5,15 +5,16 @@ Never leaves a child behind when opening fails.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from thoughtgate.core.errors import UpstreamGarbled, UpstreamLost, UpstreamReplied
 from thoughtgate.core.servers import Era, HttpTransport, Server, StdioTransport
+from thoughtgate.upstream.auth_client import authorized
 from thoughtgate.upstream.child import Patience
 from thoughtgate.upstream.eras import Handshake, Stateless, dialect_of
 from thoughtgate.upstream.http_link_handshake import HandshakeHttpLink
 from thoughtgate.upstream.http_link_stateless import StatelessHttpLink
-from thoughtgate.upstream.ports import HttpClient, Identity, Link
+from thoughtgate.upstream.ports import Credentials, HttpClient, Identity, Link
 from thoughtgate.upstream.stdio_link import StdioLink
 from thoughtgate.wire import codes, handshake
 from thoughtgate.wire.strict import MAX_RESULT
@@ -26,7 +27,7 @@ class Means:
     `environ` is where children's few inherited variables come from. `probe` bounds, in seconds,
     how long a server may stay silent about `server/discover` before it is greeted the old way;
     `max_result` is the largest message, in bytes, that is taken from a server; `on_noise` hears of
-    each line of a child that is no message.
+    each line of a child that is no message; `credentials` are the logins at HTTP servers.
     """
 
     client: HttpClient
@@ -36,6 +37,7 @@ class Means:
     probe: float = 5.0
     max_result: int = MAX_RESULT
     on_noise: Callable[[bytes], None] | None = None
+    credentials: Credentials | None = None
 
 
 async def open_link(server: Server, era: Era | None, means: Means) -> Link:
@@ -47,7 +49,8 @@ async def open_link(server: Server, era: Era | None, means: Means) -> Link:
     if isinstance(server.transport, StdioTransport):
         return await _open_stdio(server.transport, era, means)
     if isinstance(server.transport, HttpTransport):
-        return await _open_http(server.transport, era, means)
+        client = authorized(means.client, server, means.credentials)
+        return await _open_http(server.transport, era, replace(means, client=client))
     raise TypeError(server.transport)
 
 

@@ -11,6 +11,7 @@ from thoughtgate.core.calls import Call
 from thoughtgate.core.errors import UpstreamGarbled
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
+from thoughtgate.upstream.auth import Account
 from thoughtgate.wire.strict import MAX_RESULT
 
 
@@ -91,6 +92,29 @@ class HttpClient(Protocol):
 
     async def aclose(self) -> None:
         """Close every connection; whoever still waits for a reply gets UpstreamLost."""
+        ...
+
+
+class Credentials(Protocol):
+    """Knows the logins at servers."""
+
+    def headers(self, account: Account) -> Mapping[str, str] | None:
+        """Return what to send now: nothing without a login, None when it must be renewed first."""
+        ...
+
+    def scope(self, account: Account) -> str:
+        """Return the scope that the login has, empty when there is none."""
+        ...
+
+    async def renewed(
+        self, account: Account, refused: Mapping[str, str] | None
+    ) -> Mapping[str, str]:
+        """Return headers that the server has not `refused`; None says that it was not asked.
+
+        Raises:
+            UpstreamDenied: A person has to log in.
+            UpstreamUnreachable: It cannot be renewed just now.
+        """
         ...
 
 
