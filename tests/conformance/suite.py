@@ -23,6 +23,8 @@ MODULES: Final = HERE / "node_modules"
 STAMP: Final = MODULES / ".ready"
 OLDEST_NODE: Final = 22
 
+_NPM: Final = peers.NODE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+
 _STAMPED: Final = re.compile(r"(?:server-)?(.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
 _LISTED: Final = re.compile(r"\s+- (\S+)")
 
@@ -67,7 +69,7 @@ def install() -> int:
 
     No script of a package runs.
     """
-    command = [str(peers.NODE), str(peers.NPM), "ci", "--ignore-scripts", "--loglevel=error"]
+    command = [str(peers.NODE), str(_NPM), "ci", "--ignore-scripts", "--loglevel=error"]
     code = subprocess.run(command, cwd=HERE, env=peers.environment(), check=False).returncode
     if code == 0:
         STAMP.touch()
