@@ -30,8 +30,10 @@ from starlette.routing import Route
 from tests.conformance import fixture_texts as texts
 from tests.conformance.asking import Context
 from tests.conformance.events import Events
-from tests.conformance.fixture_tools import APPEARS, Act, Lists, Reply, extra_tool, table
+from tests.conformance.fixture_tools import APPEARS, Act, Lists, extra_tool, table
 from tests.conformance.samples import text
+from tests.conformance.task_tools import Reply
+from tests.conformance.tasks import Tasks
 
 NAME = "fixture"
 RETRY_MS = 200
@@ -77,9 +79,9 @@ def _target(params: Mapping[str, Any]) -> str:
 class Tools:
     """The tools, one of which comes and goes."""
 
-    def __init__(self, lists: Lists) -> None:
+    def __init__(self, lists: Lists, tasks: Tasks) -> None:
         self._lists = lists
-        self._acts = table(lists)
+        self._acts = table(lists, tasks)
 
     async def list(self, context: Context, params: Any) -> types.ListToolsResult:
         """Return all tools."""
@@ -108,8 +110,8 @@ class Tools:
 
 def build() -> tuple[Server[Any], Seen]:
     """Return a server of the SDK with everything on it, and what counts its requests."""
-    lists, seen = Lists(), Seen()
-    tools, prompts = Tools(lists), texts.Prompts(lists)
+    lists, seen, tasks = Lists(), Seen(), Tasks()
+    tools, prompts = Tools(lists, tasks), texts.Prompts(lists)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # logging is deprecated, and served nevertheless
         server: Server[Any] = Server(
@@ -118,7 +120,6 @@ def build() -> tuple[Server[Any], Seen]:
             instructions="A server to test with.",
             get_tool_input_schema=tools.schema,
             on_list_tools=tools.list,
-            on_call_tool=tools.call,
             on_list_prompts=prompts.list,
             on_get_prompt=prompts.get,
             on_list_resources=texts.list_resources,
@@ -130,6 +131,8 @@ def build() -> tuple[Server[Any], Seen]:
             on_set_logging_level=texts.set_level,
             on_subscriptions_listen=ListenHandler(lists.bus),
         )
+    server.add_request_handler("tools/call", types.CallToolRequestParams, tools.call)
+    tasks.serve(server)
     boundary = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=NAME)
     server.middleware.extend((seen, boundary))
     return server, seen

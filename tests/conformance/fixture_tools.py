@@ -4,9 +4,9 @@ Never keeps state beyond the lists that two of the tools change on purpose.
 """
 
 import warnings
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import anyio
 import mcp_types as types
@@ -29,9 +29,8 @@ from tests.conformance.asking import (
     roots,
     sampling,
 )
-
-Reply: TypeAlias = types.CallToolResult | types.InputRequiredResult
-Behave: TypeAlias = Callable[[Context, types.CallToolRequestParams], Awaitable[Reply]]
+from tests.conformance.task_tools import COMPUTES, Behave, Reply, TaskTools
+from tests.conformance.tasks import Tasks
 
 PAUSE: Final = 0.05
 """Seconds between the steps of a tool that tells of its work."""
@@ -57,12 +56,12 @@ class Act:
     behave: Behave
 
 
-def table(lists: Lists) -> Mapping[str, Act]:
+def table(lists: Lists, tasks: Tasks) -> Mapping[str, Act]:
     """Return all tools by name, in the order of the list.
 
     The first one takes no arguments: the suite calls it with none.
     """
-    acts = (*_plain(), *_telling(), *_asking(), *_changing(lists), *_schemas())
+    acts = (*_plain(), *_telling(), *_asking(), *_changing(lists), *_schemas(), *_long(tasks))
     return {act.definition.name: act for act in acts}
 
 
@@ -257,4 +256,17 @@ def _schemas() -> tuple[Act, ...]:
     return (
         _act("json_schema_2020_12_tool", "Has a rich input schema.", heard, samples.RICH),
         _act("test_mirrored_header", "Has an argument that is a header too.", heard, mirrored),
+    )
+
+
+def _long(tasks: Tasks) -> tuple[Act, ...]:
+    tools = TaskTools(tasks)
+    return (
+        _act("greet", "Greets.", tools.greet, samples.form("name")),
+        _act("slow_compute", "Takes its time.", tools.slow_compute, COMPUTES),
+        _act("failing_job", "Fails as a tool.", tools.failing_job),
+        _act("protocol_error_job", "Fails as a protocol.", tools.protocol_error_job),
+        _act("confirm_delete", "Asks once.", tools.confirm_delete, samples.form("filename")),
+        _act("multi_input", "Asks for two things.", tools.multi_input),
+        _act("test_tool_with_task", "Asks, then works.", tools.test_tool_with_task),
     )

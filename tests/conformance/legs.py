@@ -28,8 +28,6 @@ CLIENT_SECONDS: Final = 90.0
 AT_ONCE: Final = 2
 """How many client scenarios run side by side."""
 
-_EXTENSION: Final = "tasks-"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
@@ -47,16 +45,16 @@ class Column:
         return ["--requirements", self.version] if self.version else ["--suite", "all"]
 
 
-STABLE: Final = Column(key="stable", title="0.1.16, all", release=Release.STABLE, era="handshake")
+STABLE: Final = Column(key="stable", title="0.1.16", release=Release.STABLE, era="handshake")
 OLD: Final = Column(
     key="2025-11-25",
-    title="required 2025-11-25",
+    title="2025-11-25",
     release=Release.NEXT,
     version="2025-11-25",
     era="handshake",
 )
 NEW: Final = Column(
-    key="2026-07-28", title="required 2026-07-28", release=Release.NEXT, version="2026-07-28"
+    key="2026-07-28", title="2026-07-28", release=Release.NEXT, version="2026-07-28"
 )
 COLUMNS: Final = (STABLE, OLD, NEW)
 
@@ -102,7 +100,7 @@ _LEFT: Final = "the client ended early; stderr.txt says why"
 class Report:
     """How a leg ended.
 
-    `others` are scenarios that were run and are not scored. `traces` are the requests at the
+    `others` are scenarios that were run and are not scored: pending ones and extensions. `traces` are the requests at the
     server, the audit rows and the spans; `complaints` is what does not add up among them.
     """
 
@@ -125,7 +123,7 @@ class Report:
 
     @property
     def wider(self) -> str:
-        """Return the same with the scenarios that are not scored, extensions left out."""
+        """Return the same with the scenarios that are not scored."""
         return _figure((*self.scored, *self.others))
 
 
@@ -168,11 +166,7 @@ def _served(column: Column, front: str, url: str, folder: Path) -> Report:
         key=column.key,
         front=front,
         scored=tuple(found.get(name, _missing(name)) for name in names),
-        others=tuple(
-            scenario
-            for name, scenario in found.items()
-            if name not in names and not name.startswith(_EXTENSION)
-        ),
+        others=tuple(scenario for name, scenario in found.items() if name not in names),
     )
 
 

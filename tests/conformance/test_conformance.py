@@ -98,13 +98,13 @@ def test_a_leg_is_good_only_when_all_is_scored_and_traced() -> None:
 def test_the_table_shows_our_figures_beside_the_peers() -> None:
     reports = [
         Report(key=OLD.key, front=DIRECT, scored=(GOOD,)),
-        Report(key=OLD.key, front=THROUGH, scored=(GOOD, BAD)),
+        Report(key=OLD.key, front=THROUGH, scored=(GOOD, BAD), others=(GOOD,)),
         Report(key="client 2026-07-28", front=THROUGH, scored=(GOOD,)),
     ]
     lines = list(table(reports))
     assert [line.split() for line in lines if line.startswith((DIRECT, THROUGH))] == [
-        [DIRECT, "-", "1/1", "-"],
-        [THROUGH, "-", "1/2", "-"],
+        [DIRECT, "-", "1/1", "1/1", "-", "-"],
+        [THROUGH, "-", "1/2", "2/3", "-", "-"],
     ]
     assert any(line.startswith("fastmcp") and "33/37" in line for line in lines)
     assert list(findings(reports)) == [
@@ -128,4 +128,4 @@ async def test_the_fixture_asks_its_client_in_either_era(mode: str) -> None:
 
     answered, tools, prompts = await within(talk(), 20)
     assert "accept" in answered
-    assert (tools, prompts) == (28, 5)
+    assert (tools, prompts) == (35, 5)
