@@ -54,13 +54,13 @@ class RegistryLogins:
 
     async def load(self, account: Account) -> Login | None:
         """Return the login as it stands now."""
-        stored = await _asked(lambda: self._registry.login(*account))
-        return None if stored is None else _opened(stored)
+        kept = await _asked(lambda: self._registry.login(*account))
+        return None if kept is None else _opened(kept)
 
     async def replace(self, login: Login) -> bool:
         """Keep a renewal; when it cannot be kept, it still serves this process."""
         try:
-            return await asyncio.to_thread(self._registry.renew_login, _stored(login))
+            return await asyncio.to_thread(self._registry.renew_login, stored(login))
         except StoreError as error:
             _log.error(
                 "server %s: its renewed login cannot be kept: %s",
@@ -96,12 +96,12 @@ def read_logins(servers: Iterable[Server], registry: Registry) -> tuple[Login, .
     for name in registry.login_states().keys() & {server.name for server in servers}:
         server = next(one for one in servers if one.name == name)
         try:
-            stored = registry.login(*account) if (account := _account(server)) else None
+            kept = registry.login(*account) if (account := _account(server)) else None
         except StoreSealed as error:
             _log.error("server %s: its login cannot be used: %s", name, error.message)
             continue
-        if stored is not None:
-            found.append(_opened(stored))
+        if kept is not None:
+            found.append(_opened(kept))
     return tuple(found)
 
 
@@ -128,11 +128,10 @@ async def log_in(loaded: Loaded, order: LoginOrder, open_page: OpenPage) -> Logi
     # imported only now: the SDK takes longer to import than a gateway to start
     login: Login = await import_module("thoughtgate.upstream.auth_flow").log_in(wish, open_page)
     await asyncio.to_thread(_keep, loaded, login)
-    stored = _stored(login)
     return LoginState(
-        place=place_of(stored.url),
-        valid_until=stored.valid_until,
-        renewable=stored.renewable,
+        place=place_of(login.account.url),
+        valid_until=login.expires_at,
+        renewable=login.renewable,
         refused="",
     )
 
@@ -162,6 +161,19 @@ async def log_out(loaded: Loaded, name: str) -> str | None:
     return "its tokens were given back"
 
 
+def stored(login: Login) -> StoredLogin:
+    """Return a login as the registry keeps it."""
+    return StoredLogin(
+        server=login.account.server,
+        url=login.account.url,
+        secret=msgspec.json.encode(login).decode(),
+        valid_until=login.expires_at,
+        renewable=login.renewable,
+        refused=login.refused,
+        version=login.version,
+    )
+
+
 def _wish(loaded: Loaded, order: LoginOrder) -> Wish:
     registry = open_registry(loaded)
     try:
@@ -171,7 +183,7 @@ def _wish(loaded: Loaded, order: LoginOrder) -> Wish:
             raise ConfigError(
                 message=f"server {server.name} is a command; only a server at a url has a login"
             )
-        stored = registry.login(*account)
+        kept = registry.login(*account)
     finally:
         registry.close()
     assert isinstance(server.transport, HttpTransport)
@@ -188,7 +200,7 @@ def _wish(loaded: Loaded, order: LoginOrder) -> Wish:
         port=order.port,
         issuer=order.issuer,
     )
-    return _with_client(wish, order, None if stored is None else _opened(stored))
+    return _with_client(wish, order, None if kept is None else _opened(kept))
 
 
 def _with_client(wish: Wish, order: LoginOrder, before: Login | None) -> Wish:
@@ -223,7 +235,7 @@ def _keep(loaded: Loaded, login: Login) -> None:
             raise ConfigError(
                 message=f"server {server.name} has moved while you logged in; log in again"
             )
-        registry.put_login(_stored(login))
+        registry.put_login(stored(login))
     finally:
         registry.close()
 
@@ -233,10 +245,10 @@ def _forget(loaded: Loaded, name: str) -> tuple[bool, Login | None]:
     try:
         account = _account(_server(loaded, registry, name))
         try:
-            stored = registry.login(*account) if account else None
+            kept = registry.login(*account) if account else None
         except StoreSealed:
-            stored = None  # without the key it can be forgotten, but not given back
-        return registry.remove_login(name), None if stored is None else _opened(stored)
+            kept = None  # without the key it can be forgotten, but not given back
+        return registry.remove_login(name), None if kept is None else _opened(kept)
     finally:
         registry.close()
 
@@ -253,23 +265,11 @@ def _account(server: Server) -> Account | None:
     return Account(server.name, transport.url) if isinstance(transport, HttpTransport) else None
 
 
-def _stored(login: Login) -> StoredLogin:
-    return StoredLogin(
-        server=login.account.server,
-        url=login.account.url,
-        secret=msgspec.json.encode(login).decode(),
-        valid_until=login.expires_at,
-        renewable=login.renewable,
-        refused=login.refused,
-        version=login.version,
-    )
-
-
-def _opened(stored: StoredLogin) -> Login:
+def _opened(kept: StoredLogin) -> Login:
     try:
-        login = msgspec.json.decode(stored.secret, type=Login)
+        login = msgspec.json.decode(kept.secret, type=Login)
     except msgspec.MsgspecError:
         raise StoreCorrupt(
-            message=f"the login at server {stored.server} cannot be read; log in again"
+            message=f"the login at server {kept.server} cannot be read; log in again"
         ) from None
-    return replace(login, version=stored.version)
+    return replace(login, version=kept.version)
