@@ -55,7 +55,7 @@ READS = (
 SERVED = {("tool", name) for name in ("list", "show", "search", "call")} | {("explain",)}
 """The commands with `--json` that need a tool server; they have a file of their own."""
 
-OTHERS = {("schema", "check"), ("run", "start"), ("server", "import")}
+OTHERS = {("schema", "check"), ("run", "start"), ("server", "import"), ("status",)}
 
 
 @pytest.fixture

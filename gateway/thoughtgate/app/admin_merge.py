@@ -37,6 +37,8 @@ def merged_server(name: str, known: Server | None, given: ServerPut) -> Server:
         nulls=given.nulls,
         start_timeout=given.start_timeout,
         call_timeout=given.call_timeout,
+        sharing=given.sharing,
+        idle_timeout=given.idle_timeout,
     )
 
 
@@ -55,7 +57,7 @@ def _transport(stored: HttpTransport | None, given: ServerPut) -> HttpTransport:
             )
         headers[name] = known[name] if value is None else value
     url = stored.url if stored is not None and same else given.url
-    return HttpTransport(url=url, headers=headers)
+    return HttpTransport(url=url, headers=headers, sse=given.sse)
 
 
 def merged_domain(name: str, known: Domain | None, given: DomainPut) -> Domain:

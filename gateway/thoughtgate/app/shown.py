@@ -5,7 +5,10 @@ Never shows a secret: of headers and variables the names alone, of what may be o
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from thoughtgate.app.entries import as_written, shown_servers
+from thoughtgate.app.login_words import login_words
 from thoughtgate.app.masks import MASK, shown_command, shown_url
 from thoughtgate.catalog import Catalog
 from thoughtgate.config.files import Loaded
@@ -36,16 +39,19 @@ def server_entries(
     loaded: Loaded, registry: Registry, statuses: Mapping[str, UpstreamStatus]
 ) -> tuple[ServerEntry, ...]:
     """Return every server by name, with the tools that it showed last. Blocking; needs no key."""
+    logins = login_words(loaded, registry)
     return tuple(
-        server_entry(server, registry.known_tools(server.name), statuses.get(server.name))
+        msgspec.structs.replace(
+            _server_entry(server, registry.known_tools(server.name), statuses.get(server.name)),
+            login=logins.get(server.name, ""),
+        )
         for server in shown_servers(as_written(loaded), registry)
     )
 
 
-def server_entry(
+def _server_entry(
     server: Server, tools: Iterable[JsonObject], status: UpstreamStatus | None
 ) -> ServerEntry:
-    """Return one server; without a status it is only said whether it is used."""
     transport = server.transport
     stdio, http = isinstance(transport, StdioTransport), isinstance(transport, HttpTransport)
     stands = "enabled" if server.enabled else "disabled"
@@ -53,6 +59,7 @@ def server_entry(
         name=server.name,
         kind="stdio" if stdio else "http" if http else "local",
         url=shown_url(transport.url) if isinstance(transport, HttpTransport) else "",
+        sse=isinstance(transport, HttpTransport) and transport.sse,
         command=_command(server),
         cwd=(transport.cwd or "") if isinstance(transport, StdioTransport) else "",
         secrets=_secret_names(server),
@@ -64,6 +71,8 @@ def server_entry(
         nulls=server.nulls,
         start_timeout=server.start_timeout,
         call_timeout=server.call_timeout,
+        sharing=server.sharing,
+        idle_timeout=server.idle_timeout,
         source=server.source,
         state=status.state.value if status else stands,
         reason=status.reason if status else "",
@@ -129,7 +138,7 @@ def domain_tools(
             effect=entry.tool.effect,
             digest=entry.tool.digest,
             tokens=entry.tokens,
-            trusted=entry.tool.server in trusted,
+            trusted=entry.tool.server in {*trusted, BUILT_IN},
             description=str(entry.shown.get("description") or ""),
             shown=dict(entry.shown) if whole else {},
         )

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import click
 
+from thoughtgate.cli import desks
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import clean, count, json_flag, show, table
-from thoughtgate.cli.settings import loaded_or_fail, opened_registry
-from thoughtgate.registry.audit import AuditRecord, latest
-from thoughtgate.registry.audit import verify as verified
+from thoughtgate.surface.admin_values import AuditEntry
 
 _UNREADABLE = "unreadable"
 _YEAR_9999 = 253_370_764_800
@@ -30,16 +29,9 @@ def audit() -> None:
 @click.pass_obj
 def list_(chosen: Path | None, last: int, notes: bool, as_json: bool) -> None:
     """List the newest rows, newest first; --json shows all that a row holds."""
-    with opened_registry(loaded_or_fail(chosen)) as store:
-        records = latest(store, limit=last, notes=notes)
+    records = desks.records(chosen).rows(last, notes=notes)
     value = [
-        {
-            "chain": r.chain,
-            "seq": r.seq,
-            "at": _time(r.at_ns),
-            "hash": r.hash,
-            "row": r.row or None,
-        }
+        {"chain": r.chain, "seq": r.seq, "at": _time(r.at_ns), "hash": r.hash, "row": r.row}
         for r in records
     ]
     head = ("TIME", "ACTION", "DOMAIN", "TOOL", "EFFECT", "OUTCOME")
@@ -47,7 +39,7 @@ def list_(chosen: Path | None, last: int, notes: bool, as_json: bool) -> None:
     show(value, lines, as_json=as_json)
 
 
-def _cells(record: AuditRecord) -> tuple[str, ...]:
+def _cells(record: AuditEntry) -> tuple[str, ...]:
     if not record.row:
         where = f"chain {record.chain}, row {record.seq}"
         return (_time(record.at_ns), _UNREADABLE, "", where, "", "")
@@ -70,8 +62,7 @@ def _time(at_ns: int) -> str:
 @click.pass_context
 def verify(context: click.Context, as_json: bool) -> None:
     """Check every chain; exit 0 only if no row was changed, removed, added or moved."""
-    with opened_registry(loaded_or_fail(context.obj)) as store:
-        report = verified(store)
+    report = desks.records(context.obj).verified()
     chains = [
         {"writer": c.writer, "rows": c.rows, "ok": c.ok, "broken_at": c.broken_at, "why": c.why}
         for c in report.chains

@@ -6,22 +6,18 @@ Never changes a domain that comes from the configuration file.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
-from thoughtgate.app.entries import all_domains, refuse_configured
-from thoughtgate.app.masks import MASK
-from thoughtgate.app.offline import offline_catalog, offline_view
+from thoughtgate.cli import desks
 from thoughtgate.cli.output import json_flag, note, one_line, said, show, table
-from thoughtgate.cli.settings import loaded_or_fail, opened_registry
 from thoughtgate.cli.words import json_or_text
-from thoughtgate.core.domains import Domain, ToolDress
 from thoughtgate.core.errors import ConfigError
-from thoughtgate.telemetry.redact import is_secret_name
-from thoughtgate.views import Entry
+from thoughtgate.schema.limits import Profile
+from thoughtgate.surface.admin_values import DomainPut, DomainTool, Dress
 
 _NOTHING = {"include": "all tools", "max_tools": "no limit", "max_tokens": "no limit"}
 _NAME = re.compile(r"[A-Za-z0-9_-]{0,60}")
@@ -37,27 +33,20 @@ def domain() -> None:
 @click.pass_obj
 def list_(chosen: Path | None, as_json: bool) -> None:
     """List the domains with the size of what a client sees."""
-    loaded = loaded_or_fail(chosen)
-    rows: list[dict[str, Any]] = []
-    with opened_registry(loaded) as store:
-        catalog = offline_catalog(loaded, store)
-        for entry in all_domains(loaded, store):
-            view = offline_view(catalog, entry)
-            rows.append({
-                "name": entry.name,
-                "endpoint": _endpoint(entry.name),
-                "tools": len(view.entries),
-                "tokens": view.tokens,
-                "engine": entry.engine,
-                "revision": entry.revision,
-                "source": entry.source,
-            })
+    rows = [
+        {
+            "name": entry.name,
+            "endpoint": entry.endpoint,
+            "tools": entry.tools,
+            "tokens": entry.tokens,
+            "engine": entry.rules.engine,
+            "revision": entry.revision,
+            "source": entry.source,
+        }
+        for entry in desks.domains(chosen).listed()
+    ]
     head = ("NAME", "ENDPOINT", "TOOLS", "TOKENS", "ENGINE", "REVISION", "FROM")
     show(rows, table(head, [tuple(str(v) for v in r.values()) for r in rows]), as_json=as_json)
-
-
-def _endpoint(name: str) -> str:
-    return "/mcp" if name == "default" else f"/mcp/{name}"
 
 
 @domain.command(name="show")
@@ -66,45 +55,37 @@ def _endpoint(name: str) -> str:
 @click.pass_obj
 def show_(chosen: Path | None, name: str, as_json: bool) -> None:
     """Show one domain: its rules, the tools it holds and their cost in tokens."""
-    loaded = loaded_or_fail(chosen)
-    with opened_registry(loaded) as store:
-        found = {entry.name: entry for entry in all_domains(loaded, store)}
-        if name not in found:
-            raise ConfigError(message=f"no domain is named {name}; see: thoughtgate domain list")
-        entry = found[name]
-        view = offline_view(offline_catalog(loaded, store), entry)
+    entry, tools = desks.domains(chosen).shown(name)
+    rules = entry.rules
     value = {
         "name": entry.name,
-        "endpoint": _endpoint(entry.name),
-        "include": list(entry.include),
-        "exclude": list(entry.exclude),
-        "instructions": entry.instructions,
-        "engine": entry.engine,
-        "max_tools": entry.max_tools,
-        "max_tokens": entry.max_tokens,
-        "limits": entry.limits,
-        "prefixed": entry.prefixed,
+        "endpoint": entry.endpoint,
+        "include": list(rules.include),
+        "exclude": list(rules.exclude),
+        "instructions": rules.instructions,
+        "engine": rules.engine,
+        "max_tools": rules.max_tools,
+        "max_tokens": rules.max_tokens,
+        "limits": rules.limits.value,
+        "prefixed": rules.prefixed,
         "revision": entry.revision,
         "source": entry.source,
-        "tokens": view.tokens,
-        "warnings": list(view.warnings),
-        "tools": [_tool(e, entry) for e in view.entries],
+        "tokens": entry.tokens,
+        "warnings": list(entry.warnings),
+        "tools": [_tool(one, rules) for one in tools],
     }
     show(value, map(one_line, _lines(value)), as_json=as_json)
 
 
-def _tool(entry: Entry, domain: Domain) -> dict[str, Any]:
-    own = (entry.tool.server, entry.tool.name)
-    dress = domain.dress.get("/".join(own), ToolDress())
+def _tool(entry: DomainTool, rules: DomainPut) -> dict[str, Any]:
+    dress = rules.dress.get(f"{entry.server}/{entry.tool}", Dress())
     return {
         "name": entry.name,
-        "server": own[0],
-        "tool": own[1],
+        "server": entry.server,
+        "tool": entry.tool,
         "renamed": bool(dress.rename) and entry.name == dress.rename,
         "description": dress.description,
-        "fixed": {
-            name: MASK if is_secret_name(name) else value for name, value in dress.fixed.items()
-        },
+        "fixed": dress.fixed,
     }
 
 
@@ -155,15 +136,9 @@ def _lines(value: dict[str, Any]) -> Iterator[str]:
 @click.pass_obj
 def set_(chosen: Path | None, /, name: str, **given: Any) -> None:
     """Make or change a domain; what is not given stays as it is."""
-    loaded = loaded_or_fail(chosen)
-    refuse_configured(loaded, "domain", name)
-    with opened_registry(loaded) as store:
-        known = {entry.name: entry for entry in all_domains(loaded, store)}
-        changed = _changed(known.get(name, Domain(name=name)), given)
-        stored = store.put_domain(changed)
-        view = offline_view(offline_catalog(loaded, store), stored)
+    stored = desks.domains(chosen).change(name, lambda rules: _changed(rules, given))
     note(f"domain {name} is now at revision {stored.revision}")
-    for warning in view.warnings:
+    for warning in stored.warnings:
         note(f"warning: {warning}")
 
 
@@ -176,11 +151,13 @@ _CLEARED: dict[str, dict[str, Any]] = {
 }
 
 
-def _changed(entry: Domain, given: dict[str, Any]) -> Domain:
+def _changed(entry: DomainPut, given: dict[str, Any]) -> DomainPut:
     for what in given["clear"]:
         entry = replace(entry, **_CLEARED[what])
-    plain = ("instructions", "max_tools", "max_tokens", "limits", "prefixed")
+    plain = ("instructions", "max_tools", "max_tokens", "prefixed")
     new: dict[str, Any] = {key: given[key] for key in plain if given[key] is not None}
+    if given["limits"] is not None:
+        new["limits"] = Profile(given["limits"])
     for key in ("include", "exclude"):
         if given[key]:
             new[key] = given[key]
@@ -190,14 +167,14 @@ def _changed(entry: Domain, given: dict[str, Any]) -> Domain:
     for key, word in _pairs(given["renames"], "--rename"):
         if not _NAME.fullmatch(word):
             raise ConfigError(message="--rename: names are of A-Z a-z 0-9 _ -, at most 60")
-        dress[key] = replace(dress.get(key, ToolDress()), rename=word)
+        dress[key] = replace(dress.get(key, Dress()), rename=word)
     for key, word in _pairs(given["texts"], "--describe"):
-        dress[key] = replace(dress.get(key, ToolDress()), description=word)
+        dress[key] = replace(dress.get(key, Dress()), description=word)
     for key, word in _pairs(given["fixed"], "--fix"):
         tool, _, argument = key.rpartition(":")
-        old = dress.get(tool, ToolDress())
+        old = dress.get(tool, Dress())
         dress[tool] = replace(old, fixed={**old.fixed, argument: json_or_text(word)})
-    return replace(entry, dress=dress, source="registry", **new)
+    return replace(entry, dress=dress, **new)
 
 
 def _pairs(texts: tuple[str, ...], option: str) -> list[tuple[str, str]]:
@@ -213,8 +190,5 @@ def _pairs(texts: tuple[str, ...], option: str) -> list[tuple[str, str]]:
 @click.pass_obj
 def rm(chosen: Path | None, name: str) -> None:
     """Remove a domain from the registry; its history stays."""
-    loaded = loaded_or_fail(chosen)
-    refuse_configured(loaded, "domain", name)
-    with opened_registry(loaded) as store:
-        store.remove_domain(name)
+    desks.domains(chosen).remove(name)
     note(f"domain {name} removed")

@@ -3,15 +3,12 @@
 Never calls the tool.
 """
 
-import asyncio
-import os
 from pathlib import Path
 
 import click
 
-from thoughtgate.app.compose import opened
+from thoughtgate.cli import desks
 from thoughtgate.cli.output import clean, json_flag, note, show, table
-from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 
 
@@ -22,13 +19,7 @@ from thoughtgate.core.domains import DEFAULT_DOMAIN
 @click.pass_obj
 def explain(chosen: Path | None, name: str, domain: str, as_json: bool) -> None:
     """Print the stages that a call of TOOL passes, in order, with what each will do."""
-    value = asyncio.run(_explained(chosen, domain, name))
+    found = desks.tools(chosen).explained(domain, name, note)
+    value = [(one.stage, one.does) for one in found.stages]
     head = ("STAGE", "WHAT IT DOES")
     show(value, table(head, [(clean(s), clean(d)) for s, d in value]), as_json=as_json)
-
-
-async def _explained(chosen: Path | None, domain: str, name: str) -> list[tuple[str, str]]:
-    async with opened(loaded_or_fail(chosen), os.environ) as app:
-        app.gateway.view(domain)
-        await app.ensure_listed(on_progress=note)
-        return list(app.gateway.explain(domain, name))

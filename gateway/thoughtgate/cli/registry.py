@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from thoughtgate.app.stores import registry_file
+from thoughtgate.cli import desks
 from thoughtgate.cli.output import note
-from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.registry.backups import restore as restored
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -24,10 +25,11 @@ def registry() -> None:
 @click.argument("target", type=_FILE)
 @click.pass_obj
 def backup(chosen: Path | None, target: Path) -> None:
-    """Write a consistent copy, also while gateways run."""
-    with opened_registry(loaded_or_fail(chosen)) as store:
-        store.backup(target)
-    note(f"registry copied to {target}")
+    """Write a consistent copy, also while gateways run.
+
+    With --server, TARGET is a name in the folder `backups` of the gateway's state folder.
+    """
+    note(f"registry copied to {desks.records(chosen).copied(target)}")
 
 
 @registry.command()

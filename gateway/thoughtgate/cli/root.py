@@ -16,6 +16,7 @@ from thoughtgate.cli.door import Door, say_bugs
 from thoughtgate.cli.lazy import LazyCommands, Place
 from thoughtgate.cli.logs import log_to_stderr
 from thoughtgate.cli.output import json_flag, show
+from thoughtgate.cli.target import SERVER_VARIABLE, TOKEN_VARIABLE, remember
 
 _COMPLETIONS: dict[str, type[ShellComplete]] = {
     "bash": BashComplete,
@@ -43,6 +44,10 @@ PLACES = {
     "explain": Place(
         "thoughtgate.cli.explain:explain",
         "Print the stages that a call of TOOL passes, in order, with what each will do.",
+    ),
+    "status": Place(
+        "thoughtgate.cli.status:status",
+        "Say which gateways run on this registry, or how the one at --server fares.",
     ),
     "schema": Place("thoughtgate.cli.schema:schema", "JSON Schema, as the gateway sees it."),
     "config": Place("thoughtgate.cli.config:config", "Check, show and describe the configuration."),
@@ -81,10 +86,26 @@ class _Root(Door):
     type=click.Path(dir_okay=False, path_type=Path),
     help="Configuration file (TOML); THOUGHTGATE_CONFIG names one too.",
 )
+@click.option(
+    "--server",
+    "url",
+    envvar=SERVER_VARIABLE,
+    metavar="URL",
+    help="Ask the gateway that runs there, not this machine's registry; THOUGHTGATE_SERVER too.",
+)
+@click.option(
+    "--token-file",
+    envvar=TOKEN_VARIABLE,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File with that gateway's token; else admin.token in the state folder.",
+)
 @click.pass_context
-def cli(context: click.Context, file: Path | None) -> None:
+def cli(
+    context: click.Context, file: Path | None, url: str | None, token_file: Path | None
+) -> None:
     """A gateway between IDE or chat clients and tool servers, which can also think."""
     context.obj = file
+    remember(context, url, token_file)
 
 
 @cli.command()

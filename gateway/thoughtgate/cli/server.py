@@ -3,33 +3,21 @@
 Never starts a server except for `list --check`; entries of the configuration file stay read-only.
 """
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 
 import click
 
-from thoughtgate.app.entries import as_written, refuse_configured, shown_servers
-from thoughtgate.app.login_words import login_words
-from thoughtgate.app.masks import shown_transport
+from thoughtgate.cli import desks
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import json_flag, note, one_line, said, show, table
 from thoughtgate.cli.server_add import add
 from thoughtgate.cli.server_import import import_
 from thoughtgate.cli.server_login import login, logout
-from thoughtgate.cli.settings import loaded_or_fail, opened_registry
-from thoughtgate.config.files import Loaded
 from thoughtgate.core.errors import ConfigError
-from thoughtgate.core.servers import (
-    HttpTransport,
-    Server,
-    StdioTransport,
-    Transport,
-    UpstreamState,
-    UpstreamStatus,
-)
+from thoughtgate.core.servers import UpstreamState
+from thoughtgate.surface.admin_values import ServerEntry
 
-_WELL = {UpstreamState.READY, UpstreamState.DISABLED}
+_WELL = {UpstreamState.READY.value, UpstreamState.DISABLED.value}
 _NONE = "no servers yet; add one with: thoughtgate server add NAME -- COMMAND"
 _SHOWN = ("name", "state", "tools", "transport", "source", "login")
 _HEADS = {"source": "FROM"}
@@ -52,23 +40,14 @@ server.add_command(logout)
 @click.pass_context
 def list_(context: click.Context, check: bool, as_json: bool) -> None:
     """List the servers; --check also connects to them, exit 1 unless all are ready."""
-    loaded = loaded_or_fail(context.obj)
     told: set[str] = set()
 
     def tell(line: str) -> None:
         told.add(line.partition(":")[0])
         note(line)
 
-    states = _probed(loaded, tell) if check else {}
-    with opened_registry(loaded) as store:
-        entries = shown_servers(as_written(loaded), store)
-        known = {entry.name: len(store.known_tools(entry.name)) for entry in entries}
-        logins = login_words(loaded, store)
-    rows = [
-        _row(entry, known[entry.name], states.get(entry.name))
-        | {"login": logins.get(entry.name, "")}
-        for entry in entries
-    ]
+    entries = desks.servers(context.obj).listed(check=check, say=tell)
+    rows = [_row(entry) for entry in entries]
     shown = _SHOWN if any(row["login"] for row in rows) else _SHOWN[:-1]
     head = tuple(_HEADS.get(key, key.upper()) for key in shown)
     cells = [tuple(str(row[key]) for key in shown) for row in rows]
@@ -76,27 +55,24 @@ def list_(context: click.Context, check: bool, as_json: bool) -> None:
     for row in rows:
         if row["reason"] and row["name"] not in told and not as_json:
             note(f"{row['name']}: {row['reason']}")
-    context.exit(Exit.OK if {s.state for s in states.values()} <= _WELL else Exit.FAILED)
+    well = not check or {entry.state for entry in entries} <= _WELL
+    context.exit(Exit.OK if well else Exit.FAILED)
 
 
-def _probed(loaded: Loaded, tell: Callable[[str], None]) -> Mapping[str, UpstreamStatus]:
-    """Connect to the servers; what that takes is imported only now."""
-    states: Mapping[str, UpstreamStatus] = import_module("thoughtgate.app.probe").probed(
-        loaded, tell
-    )
-    return states
-
-
-def _row(entry: Server, tools: int, status: UpstreamStatus | None) -> dict[str, object]:
-    stands = "enabled" if entry.enabled else "disabled"
+def _row(entry: ServerEntry) -> dict[str, object]:
     return {
         "name": entry.name,
-        "state": status.state.value if status else stands,
-        "reason": status.reason if status else "",
-        "tools": tools,
-        "transport": shown_transport(entry.transport),
+        "state": entry.state,
+        "reason": entry.reason,
+        "tools": len(entry.tools),
+        "transport": _transport(entry),
         "source": entry.source,
+        "login": entry.login,
     }
+
+
+def _transport(entry: ServerEntry) -> str:
+    return " ".join(entry.command) or entry.url or "in this process"
 
 
 @server.command(name="show")
@@ -105,43 +81,29 @@ def _row(entry: Server, tools: int, status: UpstreamStatus | None) -> dict[str, 
 @click.pass_obj
 def show_(chosen: Path | None, name: str, as_json: bool) -> None:
     """Show one server; values of secrets are hidden."""
-    loaded = loaded_or_fail(chosen)
-    with opened_registry(loaded) as store:
-        entries = {entry.name: entry for entry in shown_servers(as_written(loaded), store)}
-        entry = entries.get(name)
-        if entry is None:
-            raise ConfigError(message=f"no server is named {name}; see: thoughtgate server list")
-        tools = [str(tool.get("name")) for tool in store.known_tools(name)]
-        logged_in = login_words(loaded, store).get(name, "")
+    entries = desks.servers(chosen).listed(check=False, say=note)
+    entry = {one.name: one for one in entries}.get(name)
+    if entry is None:
+        raise ConfigError(message=f"no server is named {name}; see: thoughtgate server list")
     value = {
         "name": entry.name,
         "enabled": entry.enabled,
         "trusted": entry.trusted,
-        "transport": shown_transport(entry.transport),
-        "cwd": _cwd(entry.transport),
-        "secrets": _secret_names(entry.transport),
-        "login": logged_in,
-        "tags": sorted(entry.tags),
+        "transport": _transport(entry),
+        "cwd": entry.cwd,
+        "secrets": list(entry.secrets),
+        "login": entry.login,
+        "tags": list(entry.tags),
         "era": entry.era.value if entry.era else "found out",
         "results": entry.results.value,
         "nulls": entry.nulls.value,
         "start_timeout": entry.start_timeout,
         "call_timeout": entry.call_timeout,
         "source": entry.source,
-        "tools": tools,
+        "tools": list(entry.tools),
     }
     lines = (one_line(f"{key}: {said(shown)}") for key, shown in value.items())
     show(value, lines, as_json=as_json)
-
-
-def _cwd(transport: Transport) -> str:
-    return (transport.cwd if isinstance(transport, StdioTransport) else None) or ""
-
-
-def _secret_names(transport: Transport) -> list[str]:
-    if isinstance(transport, StdioTransport):
-        return sorted(transport.env)
-    return sorted(transport.headers) if isinstance(transport, HttpTransport) else []
 
 
 @server.command()
@@ -161,10 +123,7 @@ def disable(chosen: Path | None, name: str) -> None:
 
 
 def _switch(chosen: Path | None, name: str, *, enabled: bool) -> None:
-    loaded = loaded_or_fail(chosen)
-    refuse_configured(loaded, "server", name)
-    with opened_registry(loaded) as store:
-        store.set_enabled(name, enabled)
+    desks.servers(chosen).switch(name, enabled=enabled)
     note(f"server {name} {'enabled' if enabled else 'disabled'}")
 
 
@@ -173,8 +132,5 @@ def _switch(chosen: Path | None, name: str, *, enabled: bool) -> None:
 @click.pass_obj
 def rm(chosen: Path | None, name: str) -> None:
     """Remove a server from the registry; its tools' history stays."""
-    loaded = loaded_or_fail(chosen)
-    refuse_configured(loaded, "server", name)
-    with opened_registry(loaded) as store:
-        store.remove_server(name)
+    desks.servers(chosen).remove(name)
     note(f"server {name} removed")

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import click
 
-from thoughtgate.app.entries import refuse_configured
+from thoughtgate.cli import desks
 from thoughtgate.cli.output import note
-from thoughtgate.cli.settings import loaded_or_fail, opened_registry
 from thoughtgate.cli.words import Seconds
 from thoughtgate.config.imports.names import is_sse_url, name_from_url
 from thoughtgate.core.errors import ConfigError
@@ -67,12 +66,7 @@ def add(context: click.Context, /, name: str, replace: bool, **given: object) ->
     if name == BUILT_IN:
         raise ConfigError(message=f"the name {name} is the gateway's own; choose another")
     entry = _entry(name, _transport(command, url, given), given)
-    loaded = loaded_or_fail(context.obj)
-    refuse_configured(loaded, "server", name)
-    with opened_registry(loaded) as store:
-        if not replace and name in store.server_names():
-            raise ConfigError(message=f"server {name} is registered already; add --replace")
-        store.put_server(entry)
+    desks.servers(context.obj).put(entry, replace=replace)
     note(f"server {name} registered; see its tools with: thoughtgate tool list")
     note("see whether it answers with: thoughtgate server list --check")
 

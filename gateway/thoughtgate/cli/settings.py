@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from thoughtgate.app.stores import open_registry
+from thoughtgate.cli.target import refuse_remote
 from thoughtgate.config.files import Loaded, load
 from thoughtgate.registry.store import Registry
 
@@ -17,8 +18,9 @@ def loaded_or_fail(file: Path | None) -> Loaded:
     """Return the settings that a command works with.
 
     Raises:
-        ConfigError: They cannot be used.
+        ConfigError: They cannot be used, or a gateway elsewhere was asked for.
     """
+    refuse_remote()
     return load(file, os.environ)
 
 

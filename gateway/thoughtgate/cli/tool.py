@@ -7,28 +7,27 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from thoughtgate.app.compose import App, opened
-from thoughtgate.app.entries import as_written, shown_servers
 from thoughtgate.app.requests import call_tool
 from thoughtgate.catalog import advertised_name
+from thoughtgate.cli import desks
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import clean, count, json_flag, note, show, table
-from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.cli.signals import interruptible
 from thoughtgate.cli.words import Seconds, values_of
 from thoughtgate.core.calls import Result, ToolName
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 from thoughtgate.core.errors import ConfigError, Malformed, UpstreamUnreachable
 from thoughtgate.core.json import JsonObject
-from thoughtgate.core.servers import BUILT_IN
 from thoughtgate.core.tools import Effect
 from thoughtgate.select import index
+from thoughtgate.surface.admin_values import DomainTools
 from thoughtgate.views import Entry, View
 from thoughtgate.wire.results import text
 from thoughtgate.wire.strict import parse
@@ -56,8 +55,11 @@ def list_(
     chosen: Path | None, domain: str, refresh: bool, quarantined: bool, as_json: bool
 ) -> None:
     """List the tools of a domain with their cost in tokens."""
-    found = asyncio.run(_listed(chosen, domain, refresh=refresh))
-    view, held = found.view, found.held
+    found = desks.tools(chosen).listed(domain, refresh=refresh, say=note)
+    held = [
+        {"tool": f"{one.server}/{one.tool}", "rule": one.rule, "reason": one.reason}
+        for one in found.held
+    ]
     if quarantined:
         rules = table(("TOOL", "RULE", "REASON"), [tuple(h.values()) for h in held])
         show(held, rules if held else ["nothing is held back"], as_json=as_json)
@@ -65,14 +67,14 @@ def list_(
     rows = [
         {
             "name": entry.name,
-            "server": entry.tool.server,
-            "effect": entry.tool.effect.value,
-            "description": str(entry.shown.get("description") or ""),
+            "server": entry.server,
+            "effect": entry.effect.value,
+            "description": entry.description,
         }
-        for entry in view.entries
+        for entry in found.tools
     ]
     cells = [(r["name"], r["effect"], _short(r["description"])) for r in rows]
-    value = {"tools": rows, "tokens": view.tokens, "warnings": view.warnings, "quarantined": held}
+    value = {"tools": rows, "tokens": found.tokens, "warnings": found.warnings, "quarantined": held}
     lines = table(("NAME", "EFFECT", "DESCRIPTION"), cells) if rows else [_NO_TOOLS]
     show(value, lines, as_json=as_json)
     if not as_json:
@@ -80,36 +82,14 @@ def list_(
             note(line)
 
 
-def _remarks(found: "_Listed") -> Iterator[str]:
-    view = found.view
-    if view.entries:
-        tools = count(len(view.entries), "tool")
-        yield f"{tools}, about {view.tokens} tokens in a client's context"
-    yield from (f"warning: {warning}" for warning in view.warnings)
-    yield from (f"held back: {item['tool']}: {item['reason']}" for item in found.held)
-    if any(
-        e.tool.effect is Effect.WRITE and e.tool.server in found.untrusted for e in view.entries
-    ):
+def _remarks(found: DomainTools) -> Iterator[str]:
+    if found.tools:
+        tools = count(len(found.tools), "tool")
+        yield f"{tools}, about {found.tokens} tokens in a client's context"
+    yield from (f"warning: {warning}" for warning in found.warnings)
+    yield from (f"held back: {one.server}/{one.tool}: {one.reason}" for one in found.held)
+    if any(one.effect is Effect.WRITE and not one.trusted for one in found.tools):
         yield _WHY_WRITE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Listed:
-    view: View
-    held: list[dict[str, str]]
-    untrusted: frozenset[str]
-
-
-async def _listed(chosen: Path | None, domain: str, *, refresh: bool) -> _Listed:
-    async with opened(loaded_or_fail(chosen), os.environ) as app:
-        app.gateway.view(domain)
-        await app.ensure_listed(on_progress=note, refresh=refresh)
-        held = [
-            {"tool": f"{q.server}/{q.name}", "rule": q.rule, "reason": q.reason}
-            for q in app.gateway.catalog.quarantined
-        ]
-        untrusted = frozenset(s.name for s in app.keeper.servers if not s.trusted)
-        return _Listed(view=app.gateway.view(domain), held=held, untrusted=untrusted)
 
 
 def _short(text_: str) -> str:
@@ -124,19 +104,17 @@ def _short(text_: str) -> str:
 @click.pass_obj
 def show_(chosen: Path | None, name: str, domain: str, as_json: bool) -> None:
     """Show one tool as clients see it."""
-    entry = asyncio.run(_listed(chosen, domain, refresh=False)).view.table.get(name)
-    if entry is None:
-        raise ConfigError(message=f"domain {domain} has no tool {name}; see: thoughtgate tool list")
+    entry = desks.tools(chosen).shown(domain, name, note)
     value = {
-        "server": entry.tool.server,
-        "effect": entry.tool.effect.value,
-        "digest": entry.tool.digest,
+        "server": entry.server,
+        "effect": entry.effect.value,
+        "digest": entry.digest,
         "shown": entry.shown,
     }
     lines = [
-        f"server: {entry.tool.server}",
-        f"effect: {entry.tool.effect.value}",
-        f"digest: {entry.tool.digest}",
+        f"server: {entry.server}",
+        f"effect: {entry.effect.value}",
+        f"digest: {entry.digest}",
         *json.dumps(entry.shown, ensure_ascii=False, indent=2).split("\n"),
     ]
     show(value, map(clean, lines), as_json=as_json)
@@ -282,13 +260,7 @@ def set_(chosen: Path | None, name: str, effect: str) -> None:
     server, _, own = name.partition("/")
     if not server or not own:
         raise ConfigError(message="name the tool as SERVER/TOOL, by the server's own tool name")
-    loaded = loaded_or_fail(chosen)
-    with opened_registry(loaded) as store:
-        store.set_effect(server, own, None if effect == "none" else Effect(effect))
-        servers = {entry.name for entry in shown_servers(as_written(loaded), store)}
-        tools = {definition.get("name") for definition in store.known_tools(server)}
+    said = desks.tools(chosen).say_effect(server, own, None if effect == "none" else Effect(effect))
     note(f"{name}: {effect}")
-    if server not in {*servers, BUILT_IN}:
-        note(f"warning: no server is named {server}; see: thoughtgate server list")
-    elif server in servers and own not in tools:
-        note(f"warning: {server} has shown no tool {own} so far; see: thoughtgate tool list")
+    for warning in said.warnings:
+        note(f"warning: {warning}")

@@ -56,7 +56,7 @@ def load(file: Path | None, environ: Mapping[str, str]) -> Loaded:
 def survey(file: Path | None, environ: Mapping[str, str]) -> Surveyed:
     """Read the same, and leave out what cannot be used instead of refusing all of it."""
     chosen = file or default_file(environ)
-    home = Path(environ.get(HOME_VARIABLE) or platformdirs.user_data_path("thoughtgate"))
+    home = state_folder(environ)
     if chosen is None:
         return Surveyed(loaded=Loaded(settings=Settings(), file=None, home=home), faults=())
     try:
@@ -80,6 +80,11 @@ def parse(text: str, where: str, environ: Mapping[str, str]) -> Settings:
         settings, faults = Settings(), (Fault(key="", text=error.message),)
     _refuse(faults, where)
     return settings
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder of the registry and its keys."""
+    return Path(environ.get(HOME_VARIABLE) or platformdirs.user_data_path("thoughtgate"))
 
 
 def usual_file() -> Path:

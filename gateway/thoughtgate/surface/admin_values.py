@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from thoughtgate.core.servers import Era, NullPolicy, ResultPolicy
+from thoughtgate.core.servers import Era, NullPolicy, ResultPolicy, Sharing
 from thoughtgate.core.tools import Effect
 from thoughtgate.schema.limits import Profile
 
@@ -96,6 +96,7 @@ class ServerEntry(Struct, kw_only=True, frozen=True):
     name: str
     kind: Literal["stdio", "http", "local"]
     url: str = ""
+    sse: bool = False
     command: tuple[str, ...] = ()
     cwd: str = ""
     secrets: tuple[str, ...] = ()
@@ -107,6 +108,9 @@ class ServerEntry(Struct, kw_only=True, frozen=True):
     nulls: NullPolicy = NullPolicy.DROP
     start_timeout: float = 30.0
     call_timeout: float = 120.0
+    sharing: Sharing | None = None
+    idle_timeout: float = 0.0
+    login: str = ""
     source: str = "registry"
     state: str = ""
     reason: str = ""
@@ -127,6 +131,7 @@ class ServerPut(Asked, kw_only=True, frozen=True):
     """
 
     url: Annotated[str, Meta(pattern=r"^https?://", max_length=4096)]
+    sse: bool = False
     headers: Annotated[dict[Word, str | None], Meta(max_length=50)] = {}
     enabled: bool = True
     trusted: bool = False
@@ -136,6 +141,8 @@ class ServerPut(Asked, kw_only=True, frozen=True):
     nulls: NullPolicy = NullPolicy.DROP
     start_timeout: Seconds = 30.0
     call_timeout: Seconds = 120.0
+    sharing: Sharing | None = None
+    idle_timeout: Annotated[float, Meta(ge=0, le=86_400)] = 0.0
 
 
 class ServerChecked(Struct, kw_only=True, frozen=True):

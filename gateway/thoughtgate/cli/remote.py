@@ -1,0 +1,222 @@
+"""Servers, domains, tools and records of a running gateway, over its admin API.
+
+Never registers a command there: those are for who sits at that machine.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from thoughtgate.cli.desks import Say
+from thoughtgate.cli.output import count
+from thoughtgate.cli.remote_line import Line
+from thoughtgate.core.errors import ConfigError, Conflict, Missing
+from thoughtgate.core.servers import HttpTransport, Server
+from thoughtgate.core.tools import Effect
+from thoughtgate.surface import admin_values as values
+from thoughtgate.surface.admin_commands import refusal_of_command
+
+__all__ = ["Line", "RemoteDomains", "RemoteRecords", "RemoteServers", "RemoteTools"]
+
+_THERE, _NOT_THERE = {"If-Match": "*"}, {"If-None-Match": "*"}
+_PAGE = 500
+
+
+class RemoteServers:
+    """The servers of a running gateway."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def listed(self, *, check: bool, say: Say) -> tuple[values.ServerEntry, ...]:
+        """Return them by name; with `check` each that is used is asked for its tools first."""
+        if check:
+            for entry in self._entries():
+                if entry.enabled:
+                    say(checked(self._line, entry.name))
+        return tuple(self._entries())
+
+    def put(self, server: Server, *, replace: bool) -> None:
+        """Register a server at a URL."""
+        if not isinstance(server.transport, HttpTransport):
+            raise refusal_of_command()
+        body = values.ServerPut(
+            url=server.transport.url,
+            headers=dict(server.transport.headers),
+            sse=server.transport.sse,
+            enabled=server.enabled,
+            trusted=server.trusted,
+            tags=tuple(sorted(server.tags)),
+            era=server.era,
+            results=server.results,
+            nulls=server.nulls,
+            start_timeout=server.start_timeout,
+            call_timeout=server.call_timeout,
+            sharing=server.sharing,
+            idle_timeout=server.idle_timeout,
+        )
+        match = self._match(server.name) if replace else _NOT_THERE
+        try:
+            self._do("PUT", server.name, body=body, match=match)
+        except Conflict as error:
+            if replace:
+                raise
+            raise ConfigError(
+                message=f"server {server.name} is registered already; add --replace"
+            ) from error
+
+    def switch(self, name: str, *, enabled: bool) -> None:
+        """Use a server, or not."""
+        verb = "enable" if enabled else "disable"
+        self._line.do(values.ServerEntry, "POST", "servers", name, verb)
+
+    def remove(self, name: str) -> None:
+        """Remove a server."""
+        self._do("DELETE", name, match=_THERE)
+
+    def _match(self, name: str) -> dict[str, str]:
+        try:
+            _, tag = self._line.tagged(values.ServerEntry, "servers", name)
+        except Missing:
+            return _NOT_THERE
+        return {"If-Match": tag}
+
+    def _do(
+        self,
+        method: str,
+        name: str,
+        *,
+        match: dict[str, str],
+        body: values.ServerPut | None = None,
+    ) -> None:
+        self._line.do(values.ServerEntry, method, "servers", name, body=body, match=match)
+
+    def _entries(self) -> Iterator[values.ServerEntry]:
+        cursor: str | None = ""
+        while cursor is not None:
+            found = self._line.get(values.ServerList, "servers", query=_page(cursor))
+            yield from found.servers
+            cursor = found.next
+
+
+class RemoteDomains:
+    """The domains of a running gateway."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def listed(self) -> tuple[values.DomainEntry, ...]:
+        """Return them by name."""
+        every: list[values.DomainEntry] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            found = self._line.get(values.DomainList, "domains", query=_page(cursor))
+            every += found.domains
+            cursor = found.next
+        return tuple(every)
+
+    def shown(self, name: str) -> tuple[values.DomainEntry, tuple[values.DomainTool, ...]]:
+        """Return one, and the tools that it shows."""
+        entry = self._line.get(values.DomainEntry, "domains", name)
+        return entry, listed_tools(self._line, name).tools
+
+    def change(
+        self, name: str, changing: Callable[[values.DomainPut], values.DomainPut]
+    ) -> values.DomainEntry:
+        """Make a domain, or change the rules of the one that was looked at."""
+        try:
+            entry, tag = self._line.tagged(values.DomainEntry, "domains", name)
+            rules, match = entry.rules, {"If-Match": tag}
+        except Missing:
+            rules, match = values.DomainPut(), _NOT_THERE
+        body = changing(rules)
+        return self._line.do(values.DomainEntry, "PUT", "domains", name, body=body, match=match)
+
+    def remove(self, name: str) -> None:
+        """Remove a domain."""
+        self._line.do(values.DomainEntry, "DELETE", "domains", name, match=_THERE)
+
+
+class RemoteTools:
+    """The tools of a running gateway."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def listed(self, domain: str, *, refresh: bool, say: Say) -> values.DomainTools:
+        """Return what a domain shows; with `refresh` every server is asked again."""
+        if refresh:
+            RemoteServers(self._line).listed(check=True, say=say)
+        return listed_tools(self._line, domain)
+
+    def shown(self, domain: str, name: str, say: Say) -> values.DomainTool:
+        """Return one tool as clients see it."""
+        del say
+        return self._line.get(values.DomainTool, "domains", domain, "tools", name)
+
+    def explained(self, domain: str, name: str, say: Say) -> values.Explained:
+        """Return the path of a call of a tool."""
+        del say
+        return self._line.get(values.Explained, "domains", domain, "tools", name, "explain")
+
+    def say_effect(self, server: str, tool: str, effect: Effect | None) -> values.EffectSaid:
+        """Say what a tool does to the world."""
+        body = values.EffectPut(effect=effect)
+        return self._line.do(values.EffectSaid, "PUT", "tools", server, tool, "effect", body=body)
+
+
+class RemoteRecords:
+    """The audit log of a running gateway, and copies of its registry."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def rows(self, last: int, *, notes: bool) -> tuple[values.AuditEntry, ...]:
+        """Return the newest rows, newest first."""
+        rows: list[values.AuditEntry] = []
+        cursor: str | None = ""
+        while cursor is not None and len(rows) < last:
+            query = _page(cursor, min(_PAGE, last - len(rows)))
+            query["notes"] = str(notes).lower()
+            found = self._line.get(values.AuditPage, "audit", query=query)
+            rows += found.rows
+            cursor = found.next
+        return tuple(rows)
+
+    def verified(self) -> values.AuditVerdict:
+        """Return whether the log is whole."""
+        return self._line.do(values.AuditVerdict, "POST", "audit", "verify")
+
+    def copied(self, to: Path) -> str:
+        """Write a copy of the registry on the gateway's machine."""
+        if to.name != str(to):
+            raise ConfigError(
+                message="with --server, give a name without folders: the copy is made in the "
+                "folder `backups` of the gateway's state folder"
+            )
+        body = values.BackupPut(name=to.name)
+        done = self._line.do(values.BackedUp, "POST", "registry", "backup", body=body)
+        return f"{done.path} on the gateway's machine"
+
+
+def checked(line: Line, name: str) -> str:
+    """Ask a server for its tools and return what it answered, in a line."""
+    done = line.do(values.ServerChecked, "POST", "servers", name, "check")
+    said = count(len(done.tools), "tool") if done.ok else done.reason
+    return f"{name}: {said.removeprefix(f'server {name}: ')}"
+
+
+def listed_tools(line: Line, domain: str) -> values.DomainTools:
+    """Return all that a domain shows, page by page."""
+    where = ("domains", domain, "tools")
+    found = line.get(values.DomainTools, *where, query=_page(""))
+    tools = list(found.tools)
+    while found.next is not None:
+        found = line.get(values.DomainTools, *where, query=_page(found.next))
+        tools += found.tools
+    return msgspec.structs.replace(found, tools=tuple(tools))
+
+
+def _page(cursor: str, limit: int = _PAGE) -> dict[str, str | int]:
+    return {"limit": limit, "cursor": cursor}
