@@ -27,6 +27,7 @@ KINDS: Final = ("tool:", "prompt:", "resource:")
 """What a rule of a domain may begin with, to fit one kind of thing only."""
 
 _OWN: Final = "thoughtgate+"
+_TASK: Final = "taskId"
 _EXPRESSION: Final = re.compile(r"\{[^{}]*\}")
 _CORE: Final = re.compile(
     r"(initialize|ping|(tools|prompts|resources|completion|logging|server|sampling|elicitation"
@@ -52,10 +53,9 @@ class Offered:
     """What one domain shows beside tools, each in the order of its list.
 
     `servers` may be asked for resources; `owners` are those that list a URI; `table` holds the
-    prompts by name, `digests` the listed resources by server and URI; `methods_to` is the one
-    server that gets methods of extensions, empty when there is none or more than one; `revisions`
-    change when, and only when, a client would see another list of `prompts` or of `resources`
-    (templates among them).
+    prompts by name, `digests` the listed resources by server and URI; `extended` are the servers
+    that declared extensions; `revisions` change when, and only when, a client would see another
+    list of `prompts` or of `resources` (templates among them).
     """
 
     prompts: tuple[Shown, ...] = ()
@@ -66,7 +66,7 @@ class Offered:
     table: Mapping[str, Shown] = field(default_factory=dict)
     digests: Mapping[tuple[str, str], str] = field(default_factory=dict)
     extensions: JsonObject = field(default_factory=dict)
-    methods_to: str = ""
+    extended: tuple[str, ...] = ()
     revisions: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     domain: Domain | None = None
@@ -76,13 +76,18 @@ class Offered:
         """Tell whether no URI ever needs to be translated: one server at most has resources."""
         return len(self.servers) <= 1
 
-    def find(self, wanted: ItemName) -> Item | None:
+    @property
+    def plain(self) -> bool:
+        """Tell whether no result ever needs to be translated: the usual case."""
+        return self.plain_uris and len(self.extended) <= 1
+
+    def find(self, wanted: ItemName, arguments: JsonObject) -> Item | None:
         """Return what a client means, None when this domain shows nothing of the kind."""
         match wanted.kind:
             case Kind.PROMPT | Kind.PROMPT_COMPLETION:
                 return _item(wanted.kind, self.table.get(wanted.name))
             case Kind.METHOD:
-                return self._method(wanted.name)
+                return self._method(wanted.name, arguments)
             case Kind.RESOURCE_COMPLETION:
                 template = _named(self.templates, wanted.name)
                 if template is not None:
@@ -106,10 +111,36 @@ class Offered:
             return uri
         return own_uri(server, uri)
 
+    def true_arguments(self, item: Item, arguments: JsonObject) -> JsonObject:
+        """Return what a server gets for a client's arguments: its own id of a task."""
+        if item.kind is not Kind.METHOD or _TASK not in arguments:
+            return arguments
+        server, task = _split(arguments[_TASK])
+        return {**arguments, _TASK: task} if server == item.server else arguments
+
+    def shown_task(self, server: str, task: str) -> str:
+        """Return a server's id of a task as clients of this domain know it."""
+        return task if len(self.extended) <= 1 else own_uri(server, task)
+
     def translated(self, server: str, raw: bytes) -> bytes:
-        """Return a result with the URIs of its resources as clients know them."""
+        """Return a result with URIs and ids of tasks as clients know them."""
+        if self.plain:
+            return raw
+        if server in self.extended and b'"taskId"' in raw:
+            raw = self._with_shown_task(server, raw)
         if self.plain_uris or server not in self.servers:
             return raw
+        return self._with_shown_uris(server, raw)
+
+    def _with_shown_task(self, server: str, raw: bytes) -> bytes:
+        members = _members(raw)
+        task = _value(members[_TASK]) if _TASK in members else None
+        if not isinstance(task, str):
+            return raw
+        members[_TASK] = msgspec.Raw(dumps(self.shown_task(server, task)))
+        return dumps(members)
+
+    def _with_shown_uris(self, server: str, raw: bytes) -> bytes:
         if not any(mark in raw for mark in _URI_MARKS):
             return raw
         members = _members(raw)
@@ -148,10 +179,18 @@ class Offered:
             call_timeout=offers.call_timeout,
         )
 
-    def _method(self, name: str) -> Item | None:
-        if not self.methods_to or _CORE.fullmatch(name):
+    def _method(self, name: str, arguments: JsonObject) -> Item | None:
+        """Return a method of an extension: of the only server that has any, or of a task's own."""
+        if _CORE.fullmatch(name):
             return None
-        return Item(kind=Kind.METHOD, server=self.methods_to, name=name, effect=Effect.WRITE)
+        server = _split(arguments.get(_TASK))[0]
+        if server not in self.extended:
+            server = self.extended[0] if len(self.extended) == 1 else ""
+        return (
+            Item(kind=Kind.METHOD, server=server, name=name, effect=Effect.WRITE)
+            if server
+            else None
+        )
 
     def _matching(self, uri: str) -> tuple[str, ...]:
         return tuple(
@@ -187,15 +226,15 @@ def offered(domain: Domain, catalog: Catalog, servers: Iterable[str]) -> Offered
         domain=domain,
     )
     known = {*servers, *made.servers, *(one.offer.server for one in prompts)}
-    extensions, methods_to = _extensions(one for one in catalog.offers if one.server in known)
+    extended = [one for one in catalog.offers if one.extensions and one.server in known]
     listed = tuple(_resource(made, one) for one in resources)
     patterns = tuple(_pattern(one, _owners(templates)) for one in templates)
     return replace(
         made,
         resources=listed,
         templates=patterns,
-        extensions=extensions,
-        methods_to=methods_to,
+        extensions=_merged(extended),
+        extended=tuple(one.server for one in extended),
         revisions={
             "prompts": digest([one.shown for one in prompts]),
             "resources": digest([[one.shown for one in some] for some in (listed, patterns)]),
@@ -230,6 +269,10 @@ def split_uri(uri: str) -> tuple[str, str]:
         return "", uri
     server, colon, rest = uri.removeprefix(_OWN).partition(":")
     return (server, rest) if colon and rest else ("", uri)
+
+
+def _split(value: JsonValue) -> tuple[str, str]:
+    return split_uri(value) if isinstance(value, str) else ("", "")
 
 
 def _visible(domain: Domain, offers: Iterable[Offer], kind: str = "resource:") -> list[Offer]:
@@ -276,14 +319,12 @@ def _pattern(offer: Offer, owners: Mapping[str, tuple[str, ...]]) -> Shown:
     return Shown(name=name, offer=offer, shown={**offer.definition, "uriTemplate": name})
 
 
-def _extensions(servers: Iterable[Offers]) -> tuple[JsonObject, str]:
-    """Return the extensions of some servers, and the only server that has any, if so."""
-    extended = [offers for offers in servers if offers.extensions]
+def _merged(extended: Iterable[Offers]) -> JsonObject:
     merged: dict[str, JsonValue] = {}
     for offers in extended:
         for name, settings in offers.extensions.items():
             merged.setdefault(name, settings)
-    return merged, extended[0].server if len(extended) == 1 else ""
+    return merged
 
 
 def _named(shown: Sequence[Shown], name: str) -> Shown | None:

@@ -10,7 +10,7 @@ from thoughtgate.calls.snapshot import Snapshot
 from thoughtgate.core.calls import Call, ItemName, Result
 from thoughtgate.core.errors import UnknownTarget
 from thoughtgate.core.ports import Next
-from thoughtgate.core.tools import Kind
+from thoughtgate.core.tools import Item, Kind
 from thoughtgate.engines.names import nearest
 
 _CALLED = {
@@ -35,9 +35,12 @@ async def resolved(call: Call, call_next: Next, *, snapshot: Snapshot) -> Result
     """
     if isinstance(call.target, ItemName):
         item = snapshot.found(call)
-        if item is None:
+        if not isinstance(item, Item):
             raise UnknownTarget(name=call.target.name, kind=_CALLED[call.target.kind])
-        return await call_next(altered(call, target=item, advertised=call.target.name))
+        arguments = snapshot.view(call.domain).offered.true_arguments(item, call.arguments)
+        return await call_next(
+            altered(call, target=item, advertised=call.target.name, arguments=arguments)
+        )
     entry = snapshot.entry(call)
     if entry is None:
         raise unknown(call.target.name, call.domain, snapshot)

@@ -61,6 +61,6 @@ class Snapshot:
             return None
         view = self.view(call.domain)
         if isinstance(call.target, ItemName):
-            return view.offered.find(call.target)
+            return view.offered.find(call.target, call.arguments)
         entry = view.table.get(call.target.name)
         return None if entry is None else entry.tool

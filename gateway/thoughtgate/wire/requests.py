@@ -91,9 +91,11 @@ def _wanted(kind: Kind | None, member: str, rest: JsonObject, meta: Meta) -> Wan
 
 def _completion(rest: JsonObject, meta: Meta) -> Wanted:
     ref, argument = rest.get("ref"), rest.get("argument")
-    if type(ref) is not dict or ref.get("type") not in _REFERENCES:
+    ref = ref if type(ref) is dict else {}
+    type_ = ref.get("type")
+    if type(type_) is not str or type_ not in _REFERENCES:
         raise invalid_params(message='"ref" must be a ref/prompt or a ref/resource')
-    kind, key = _REFERENCES[ref["type"]]
+    kind, key = _REFERENCES[type_]
     name = ref.get(key)
     if type(name) is not str:
         raise invalid_params(message=f'"ref" must carry "{key}", a string')

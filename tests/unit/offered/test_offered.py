@@ -175,17 +175,34 @@ def test_objects_are_shown_value_for_value() -> None:
     assert shown.shown == {**given, "name": "a__p"}
 
 
+def method(shown: Offered, name: str, **arguments: JsonValue) -> tuple[str, JsonObject] | None:
+    item = shown.find(ItemName(domain="d", kind=Kind.METHOD, name=name), arguments)
+    return None if item is None else (item.server, shown.true_arguments(item, arguments))
+
+
 def test_extensions_go_to_the_only_server_that_has_any() -> None:
     one = show(catalog(a={"capabilities": {"extensions": {"x/y": {"v": 1}}}}, b={}))
-    assert (one.extensions, one.methods_to) == ({"x/y": {"v": 1}}, "a")
+    assert one.extensions == {"x/y": {"v": 1}}
+    assert method(one, "x/do", taskId="7") == ("a", {"taskId": "7"})
+    raw = b'{"resultType":"task","taskId":"7"}'
+    assert one.translated("a", raw) is raw
+
+
+def test_a_task_leads_back_to_the_server_that_made_it() -> None:
     both = show(
         catalog(
             a={"capabilities": {"extensions": {"x/y": {"v": 1}}}},
             b={"capabilities": {"extensions": {"x/y": {"v": 2}, "x/z": {}}}},
         )
     )
-    assert (both.extensions, both.methods_to) == ({"x/y": {"v": 1}, "x/z": {}}, "")
-    assert both.find(ItemName(domain="d", kind=Kind.METHOD, name="x/do")) is None
+    assert both.extensions == {"x/y": {"v": 1}, "x/z": {}}
+    assert method(both, "x/do") is None
+    made = json.loads(both.translated("b", b'{"resultType":"task","taskId":"7","n":1.0}'))
+    assert made == {"resultType": "task", "taskId": "thoughtgate+b:7", "n": 1.0}
+    assert method(both, "tasks/get", taskId=made["taskId"]) == ("b", {"taskId": "7"})
+    assert method(both, "tasks/get", taskId="7") is None
+    assert method(both, "tasks/get", taskId="thoughtgate+c:7") is None
+    assert method(both, "tasks/get", taskId=7) is None
 
 
 @pytest.mark.parametrize("uri", ["file:///a", "a:b:c", "thoughtgate+x:y", ""])
