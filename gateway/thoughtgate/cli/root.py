@@ -40,6 +40,10 @@ PLACES = {
     "domain": Place(
         "thoughtgate.cli.domain:domain", "Named views of the tools, one endpoint each."
     ),
+    "client": Place(
+        "thoughtgate.cli.client:client",
+        "Connect the programs that use MCP servers: editors, chats, agents.",
+    ),
     "run": Place("thoughtgate.cli.run:run", "Hand tasks to a reasoning engine."),
     "explain": Place(
         "thoughtgate.cli.explain:explain",

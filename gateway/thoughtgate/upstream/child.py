@@ -58,11 +58,14 @@ class Child(asyncio.SubprocessProtocol):
     more lines can come.
     """
 
-    def __init__(self, on_line: Callable[[bytes], None], *, cap: int) -> None:
+    def __init__(
+        self, on_line: Callable[[bytes], None], *, cap: int, patience: Patience | None = None
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[str] = loop.create_future()
         self._loop = loop
         self._on_line = on_line
+        self._patience = patience or Patience()
         self._splitter = LineSplitter(cap=cap)
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
@@ -101,27 +104,27 @@ class Child(asyncio.SubprocessProtocol):
         """Return when the child reads what it is sent."""
         await self._room.wait()
 
-    def write(self, data: bytes) -> bool:
-        """Send bytes; False when the child's standard input is closed and nothing was sent."""
+    def send(self, message: bytes, id_: int | None = None) -> bool:
+        """Send a line; False when the child's input is closed and nothing was sent."""
         if self._stdin is None or self._stdin.is_closing() or self.ended.done():
             return False
-        self._stdin.write(data)
+        self._stdin.write(message + b"\n")
         return True
 
-    async def stop(self, patience: Patience) -> None:
+    async def stop(self) -> None:
         """End the child: close its input, then SIGTERM, then SIGKILL; return when it is reaped."""
         if self._transport is None:
             return
         try:
             if self._stdin is not None:
                 self._stdin.close()
-            if not await self._exits(patience.eof):
+            if not await self._exits(self._patience.eof):
                 self._signal(signal.SIGTERM)
-                await self._exits(patience.term)
+                await self._exits(self._patience.term)
         finally:
             if not self._exited.done():
                 self._signal(signal.SIGKILL)
-                await self._exits(patience.kill)
+                await self._exits(self._patience.kill)
             self._transport.close()
             self._finish()
 

@@ -10,19 +10,23 @@ from thoughtgate.core.calls import Call
 from thoughtgate.core.errors import UpstreamGarbled
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
+from thoughtgate.upstream.home import declared
 from thoughtgate.upstream.ports import Peer
 from thoughtgate.wire import handshake, methods, stateless
+from thoughtgate.wire.input_required import write_retry
 from thoughtgate.wire.messages import BadMessage
-from thoughtgate.wire.results import result_type, untyped
+from thoughtgate.wire.requests import write_request
+from thoughtgate.wire.results import untyped
 
 Ask = Callable[[str, JsonObject], Awaitable[bytes]]
 """Sends a request of ours, dressed, and returns its result."""
 
 
 class Dialect(Protocol):
-    """What differs between the eras whatever the transport."""
+    """What differs between the eras whatever the transport; `declared` is what we greet with."""
 
     era: Era
+    declared: JsonObject
 
     async def greet(self, ask: Ask) -> Peer:
         """Open the conversation and return who answered.
@@ -34,26 +38,33 @@ class Dialect(Protocol):
         """
         ...
 
-    def dress(self, meta: dict[str, Any], log_level: str | None) -> dict[str, Any]:
+    def dress(
+        self, meta: dict[str, Any], capabilities: JsonObject, log_level: str | None
+    ) -> dict[str, Any]:
         """Return the `_meta` of a request: what was given and what this era wants."""
         ...
 
-    def check(self, result: bytes) -> bytes:
-        """Return a tool's result, or raise UpstreamGarbled when it is not a final one."""
+    def read(self, result: bytes) -> bytes:
+        """Return a server's result as this era means it."""
         ...
 
 
 class Handshake:
-    """The era of `initialize`."""
+    """The era of `initialize`, where capabilities are declared once."""
 
     era = Era.HANDSHAKE
 
-    def __init__(self, identity: JsonObject) -> None:
+    def __init__(
+        self, identity: JsonObject, capabilities: JsonObject, version: str = handshake.LATEST
+    ) -> None:
+        self.declared = capabilities
         self._identity = identity
+        self._version = version
 
     async def greet(self, ask: Ask) -> Peer:
         """Send `initialize`; see `Dialect.greet`."""
-        result = await ask(methods.INITIALIZE, handshake.hello_params(self._identity, {}))
+        hello = handshake.hello_params(self._identity, self.declared)
+        result = await ask(methods.INITIALIZE, {**hello, "protocolVersion": self._version})
         try:
             welcome = handshake.read_welcome(result)
         except BadMessage as error:
@@ -66,21 +77,24 @@ class Handshake:
             instructions=welcome.instructions,
         )
 
-    def dress(self, meta: dict[str, Any], log_level: str | None) -> dict[str, Any]:
+    def dress(
+        self, meta: dict[str, Any], capabilities: JsonObject, log_level: str | None
+    ) -> dict[str, Any]:
         """Return `meta` as it is."""
         return meta
 
-    def check(self, result: bytes) -> bytes:
-        """Return the result: every result of this era is final, whatever it says of itself."""
+    def read(self, result: bytes) -> bytes:
+        """Return the result: every one of this era is final, whatever it says of itself."""
         return untyped(result)
 
 
 class Stateless:
-    """The era in which every request says who asks."""
+    """The era in which every request says who asks, and for whom."""
 
     era = Era.STATELESS
 
     def __init__(self, identity: JsonObject) -> None:
+        self.declared: JsonObject = {}
         self._identity = identity
 
     async def greet(self, ask: Ask) -> Peer:
@@ -98,39 +112,38 @@ class Stateless:
             instructions=found.instructions,
         )
 
-    def dress(self, meta: dict[str, Any], log_level: str | None) -> dict[str, Any]:
+    def dress(
+        self, meta: dict[str, Any], capabilities: JsonObject, log_level: str | None
+    ) -> dict[str, Any]:
         """Return `meta` with the keys that every request of this era carries."""
-        return meta | stateless.envelope_meta(self._identity, {}, log_level)
+        offered = declared(capabilities)
+        return meta | stateless.envelope_meta(self._identity, offered, log_level)
 
-    def check(self, result: bytes) -> bytes:
-        """Return the result unless it asks for input, which we have not declared."""
-        if result_type(result) == "input_required":
-            raise UpstreamGarbled(
-                message="the tool asks for input that no client has offered to give"
-            )
+    def read(self, result: bytes) -> bytes:
+        """Return the result as it came: it may ask for input."""
         return result
 
 
-def dialect_of(era: Era, identity: JsonObject) -> Dialect:
-    """Return the dialect of an era."""
-    return Handshake(identity) if era is Era.HANDSHAKE else Stateless(identity)
-
-
-def call_params(call: Call, token: int, dialect: Dialect) -> JsonObject:
-    """Return the params of a `tools/call`; the token goes along only when progress is wanted."""
+def call_request(call: Call, token: int, dialect: Dialect) -> tuple[str, JsonObject]:
+    """Return method and params of a call; the token goes along only when progress is wanted."""
+    method, params = write_request(call.found, call.arguments, call.extra)
+    if call.retry is not None:
+        params |= write_retry(call.retry)
     meta = methods.hop_meta(
         call.meta,
         progress_token=token if call.wants_progress else None,
         trace=call.trace,
         idempotency_key=call.idempotency_key,
     )
-    dressed = dialect.dress(meta, call.log_level)
-    return methods.call_params(call.tool.name, call.arguments, dressed)
+    dressed = dialect.dress(meta, call.session.capabilities, call.log_level)
+    if dressed:
+        params["_meta"] = dressed
+    return method, params
 
 
 def own_params(params: JsonObject, dialect: Dialect) -> JsonObject:
-    """Return the params of a request of our own, dressed for its era."""
-    meta = dialect.dress({}, None)
+    """Return the params of a request of our own, dressed for its era: we declare nothing."""
+    meta = dialect.dress({}, {}, None)
     return {**params, "_meta": meta} if meta else params
 
 

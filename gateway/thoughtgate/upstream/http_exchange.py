@@ -4,10 +4,11 @@ Never knows an era; notifications on the way go to the caller one by one, which 
 back-pressure: nothing is read while the caller has no room.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from thoughtgate.core.calls import Call, Notice, NoticeKind
+from thoughtgate.core.calls import Call
 from thoughtgate.core.errors import (
     Malformed,
     UpstreamDenied,
@@ -15,7 +16,8 @@ from thoughtgate.core.errors import (
     UpstreamLost,
     UpstreamReplied,
 )
-from thoughtgate.upstream.ports import Counts, HttpReply
+from thoughtgate.upstream.hearing import Hearing
+from thoughtgate.upstream.ports import Body, HttpReply
 from thoughtgate.upstream.waiting import garbled, replied
 from thoughtgate.wire import methods
 from thoughtgate.wire.messages import BadMessage, Failure, Notification, Reply, Request, decode
@@ -29,27 +31,48 @@ ACCEPT_BOTH = f"{JSON_TYPE}, {EVENTS_TYPE}"
 _GATEWAY_FAULTS = frozenset({502, 503, 504})
 _ERROR_BODY = 256 * 1024
 
-OnRequest = Callable[[Request], None]
-"""Takes a request of the server's that came on the stream of one of ours."""
-
 
 @dataclass(slots=True, kw_only=True)
 class Asked:
     """One request of ours while its answer is read.
 
-    `call` takes progress and logs, `on_notification` all others; `on_event` learns that the stream
-    is alive; `last_event` is where it broke off. `limit` bounds the answer in bytes.
+    `call` takes what comes on its stream, `hearing` the rest; `elsewhere` takes an answer to
+    another request of the same session; `on_event` learns that the stream is alive; `last_event`
+    is where it broke off. `limit` bounds the answer in bytes.
     """
 
     id: int
-    counts: Counts
-    on_request: OnRequest
-    on_notification: Callable[[Notification], None]
+    hearing: Hearing
     call: Call | None = None
+    elsewhere: Callable[[Reply | Failure], bool] | None = None
     on_event: Callable[[], None] | None = None
     last_event: str | None = None
     retry_ms: int = 1000
     limit: int = MAX_RESULT
+    answer: Reply | Failure | None = None
+    body: Body | None = None
+    woken: asyncio.Future[None] | None = None
+
+    def settle(self, answer: Reply | Failure) -> None:
+        """Take the answer from another stream; whoever reads this one, or waits, stops."""
+        self.answer = answer
+        if self.body is not None:
+            self.body.close()
+        if self.woken is not None and not self.woken.done():
+            self.woken.set_result(None)
+
+    def outcome(self) -> bytes:
+        """Return the result that came on another stream.
+
+        Raises:
+            UpstreamReplied: It was an error.
+            UpstreamLost: None came.
+        """
+        if self.answer is None:
+            raise UpstreamLost(message="the stream ended without an answer")
+        if isinstance(self.answer, Failure):
+            raise replied(self.answer)
+        return self.answer.result
 
 
 async def check_status(reply: HttpReply) -> None:
@@ -77,7 +100,9 @@ async def check_status(reply: HttpReply) -> None:
     reply.body.close()
     if status in _GATEWAY_FAULTS:
         raise UpstreamLost(message=f"status {status}: something before the server has lost it")
-    raise UpstreamGarbled(message=f"status {status} without a JSON-RPC error")
+    raise UpstreamGarbled(
+        message=f"status {status} without a JSON-RPC error", data={"status": status}
+    )
 
 
 async def read_answer(reply: HttpReply, asked: Asked) -> bytes | None:
@@ -108,6 +133,7 @@ def media_type(reply: HttpReply) -> str:
 
 async def _read_events(reply: HttpReply, asked: Asked) -> bytes | None:
     parser = EventParser(cap=asked.limit)
+    asked.body = reply.body
     try:
         while chunk := await reply.body.chunk():
             for event in parser.feed(chunk):
@@ -121,6 +147,7 @@ async def _read_events(reply: HttpReply, asked: Asked) -> bytes | None:
         reply.body.release()
         raise
     finally:
+        asked.body = None
         reply.body.close()
     return None
 
@@ -138,11 +165,12 @@ async def _take(event: Event, asked: Asked) -> bytes | None:
     message = _read(event.data)
     if isinstance(message, Reply | Failure):
         if message.id is not None and str(message.id) != str(asked.id):
-            asked.counts.late += 1
+            if asked.elsewhere is None or not asked.elsewhere(message):
+                asked.hearing.counts.late += 1
             return None
         return _outcome(message, asked)
     if isinstance(message, Request):
-        asked.on_request(message)
+        asked.hearing.asked(message, asked.id)
     else:
         await _deliver(message, asked)
     return None
@@ -154,14 +182,13 @@ async def _deliver(message: Notification, asked: Asked) -> None:
     if message.method == methods.PROGRESS:
         token, notice = methods.read_progress(message.params)
         if call is None or not call.wants_progress or str(token) != str(asked.id):
-            asked.counts.unplaced += 1
+            asked.hearing.counts.unplaced += 1
         else:
             await call.listener.notify(notice)
-    elif message.method == methods.LOG:
-        if call is not None and methods.loud_enough(message.params, call.log_level):
-            await call.listener.notify(Notice(kind=NoticeKind.LOG, params=message.params))
     else:
-        asked.on_notification(message)
+        told = asked.hearing.told(message, call)
+        if told is not None and call is not None:
+            await call.listener.notify(told)
 
 
 def _read(data: bytes) -> Reply | Failure | Notification | Request:

@@ -5,7 +5,7 @@ Never resends a call but after a 404 to its session, which proves that it was no
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 
 from thoughtgate.core.calls import Call
 from thoughtgate.core.errors import (
@@ -17,7 +17,9 @@ from thoughtgate.core.errors import (
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era, HttpTransport
 from thoughtgate.core.traces import format_traceparent
-from thoughtgate.upstream.eras import Handshake, call_params, lower_level, own_params
+from thoughtgate.upstream.eras import Handshake, call_request, lower_level, own_params
+from thoughtgate.upstream.hearing import Hearing
+from thoughtgate.upstream.home import Home
 from thoughtgate.upstream.http_exchange import (
     ACCEPT_BOTH,
     EVENTS_TYPE,
@@ -30,19 +32,16 @@ from thoughtgate.upstream.http_exchange import (
 from thoughtgate.upstream.http_rules import server_headers
 from thoughtgate.upstream.http_watch import Pace, follow
 from thoughtgate.upstream.ports import Counts, HttpClient, HttpReply, HttpRequest, Peer
-from thoughtgate.wire import codes, handshake, methods
-from thoughtgate.wire.messages import (
-    Notification,
-    Request,
-    encode_failure,
-    encode_notification,
-    encode_reply,
-    encode_request,
-)
+from thoughtgate.wire import handshake, methods
+from thoughtgate.wire.messages import Failure, Reply, encode_notification, encode_request
 from thoughtgate.wire.strict import MAX_RESULT
 
 _SIDE_TIMEOUT = 5.0
 _RESUMPTIONS = 3
+"""Attempts in a row to read on that may bring nothing new."""
+
+_SHORTEST_RETRY = 0.02
+_LONGEST_RETRY = 30.0
 
 
 class _Forgotten(UpstreamError):
@@ -57,6 +56,7 @@ class HandshakeHttpLink:
         transport: HttpTransport,
         client: HttpClient,
         dialect: Handshake,
+        home: Home,
         *,
         limit: int = MAX_RESULT,
     ) -> None:
@@ -73,25 +73,40 @@ class HandshakeHttpLink:
         self._epoch = 0
         self._renewing = asyncio.Lock()
         self._renewed = asyncio.Event()
-        self._level: str | None = None
-        self._changed: Callable[[], None] | None = None
+        self._home = home
+        self._waiting: dict[str, Asked] = {}
+        self._last_heard: str | None = None
         self._side: set[asyncio.Task[None]] = set()
+        self._hearing = Hearing(home, dialect.declared, self.counts, self._send)
 
     @property
     def lost(self) -> bool:
         """Return False: each request has a connection of its own, and a session can be renewed."""
         return False
 
+    @property
+    def questions(self) -> int:
+        """Return how many of the server's questions are open."""
+        return len(self._hearing.questions)
+
     async def greet(self) -> None:
-        """Open a session.
+        """Open a session, and follow again what was followed before.
 
         Raises:
             UpstreamError: The server does not speak this era, or could not be asked.
         """
         self.peer = await self._dialect.greet(self._ask)
-        self._version, self._level = self.peer.version, None
+        self._version, self._last_heard = self.peer.version, None
         self._epoch += 1
-        await self._tell(methods.INITIALIZED, {})
+        await self._send_body(encode_notification(methods.INITIALIZED))
+        level, self._hearing.level = self._hearing.level, None
+        if level is not None:
+            await self._set_level(level)
+        for uri in self._home.subscriptions.uris:
+            try:
+                await self._ask(methods.SUBSCRIBE, {"uri": uri})
+            except UpstreamReplied:
+                continue  # what was followed is there no more
 
     async def request(self, method: str, params: JsonObject) -> bytes:
         """Send a request of our own and return its result; see `Link.request`."""
@@ -101,13 +116,27 @@ class HandshakeHttpLink:
         """Call a tool and return its result; see `Link.call`."""
         return await self._again(lambda: self._call(call))
 
+    async def subscribe(self, uri: str) -> None:
+        """Follow a resource; see `Link.subscribe`."""
+        await self.request(methods.SUBSCRIBE, {"uri": uri})
+
+    async def unsubscribe(self, uris: Sequence[str]) -> None:
+        """Follow resources no more; see `Link.unsubscribe`."""
+        for uri in uris:
+            await self.request(methods.UNSUBSCRIBE, {"uri": uri})
+
+    def tell(self, method: str, params: JsonObject) -> None:
+        """Send a notification; see `Link.tell`."""
+        self._send(encode_notification(method, params or None))
+
     async def watch(self, changed: Callable[[], None]) -> str:
         """Follow the server's own notifications; never returns, a session can be renewed."""
-        self._changed = changed
-        return await follow(self._listen, changed)
+        self._hearing.changed = changed
+        return await follow(self._listen, _nothing if self._home.private else changed)
 
     async def aclose(self) -> None:
         """Give the session back within a bound."""
+        self._hearing.close()
         for task in list(self._side):
             task.cancel()
         if self._session:
@@ -134,24 +163,27 @@ class HandshakeHttpLink:
             if self._epoch == epoch:
                 await self.greet()
                 self._renewed.set()
-                if self._changed is not None:
-                    self._changed()  # a server that forgot was likely restarted
+                if self._hearing.changed is not None:
+                    self._hearing.changed()  # a server that forgot was likely restarted
 
     async def _call(self, call: Call) -> bytes:
         if call.log_level is not None and "logging" in self.peer.capabilities:
             await self._set_level(call.log_level)
         asked = self._asked(call)
-        params = call_params(call, asked.id, self._dialect)
+        method, params = call_request(call, asked.id, self._dialect)
         trace = {} if call.trace is None else {"traceparent": format_traceparent(call.trace)}
+        self._hearing.calls[asked.id] = call
         try:
-            result = await self._exchange(asked, methods.TOOLS_CALL, params, trace)
+            result = await self._exchange(asked, method, params, trace)
         except asyncio.CancelledError:
-            self._aside(self._tell(methods.CANCELLED, methods.cancelled_params(asked.id)))
+            self.tell(methods.CANCELLED, methods.cancelled_params(asked.id))
             raise
-        return self._dialect.check(result)
+        finally:
+            self._hearing.over(asked.id)
+        return self._dialect.read(result)
 
     async def _ask(self, method: str, params: JsonObject) -> bytes:
-        asked = self._asked()
+        asked = self._asked(None)
         return await self._exchange(asked, method, own_params(params, self._dialect), {})
 
     async def _exchange(
@@ -166,46 +198,76 @@ class HandshakeHttpLink:
         await check_status(reply)
         if opening:
             self._session = reply.headers.get(handshake.SESSION_HEADER, "")
-        result = await read_answer(reply, asked)
-        if result is None:
-            result = await self._resume(asked)
-        return result
+        self._waiting[str(asked.id)] = asked
+        try:
+            return await self._answer(reply, asked)
+        finally:
+            del self._waiting[str(asked.id)]
+
+    async def _answer(self, reply: HttpReply, asked: Asked) -> bytes:
+        """Read the answer, wherever it comes: on this stream, on one that goes on, on another."""
+        try:
+            result = await read_answer(reply, asked)
+        except UpstreamLost:
+            if asked.answer is None and asked.last_event is None:
+                raise
+            result = None
+        return await self._resume(asked) if result is None else result
 
     async def _resume(self, asked: Asked) -> bytes:
         """Read on, by the last event's id, where a stream ended without its answer."""
-        for _ in range(_RESUMPTIONS):
-            if asked.last_event is None:
-                break
-            await asyncio.sleep(min(asked.retry_ms, 30_000) / 1000)
-            try:
-                reply = await self._get(asked.last_event)
-            except UpstreamUnreachable:
-                continue  # it was this GET that was not sent: the call was
+        tries = 0
+        while asked.answer is None and asked.last_event is not None and tries < _RESUMPTIONS:
+            seen = asked.last_event
+            await _pause(asked)
+            result = await self._read_on(asked, seen)
+            if result is not None:
+                return result
+            tries = tries + 1 if asked.last_event == seen else 0
+        return asked.outcome()
+
+    async def _read_on(self, asked: Asked, seen: str) -> bytes | None:
+        if asked.answer is not None:
+            return None
+        try:
+            reply = await self._get(seen)
             if reply.status == 200:
-                result = await read_answer(reply, asked)
-                if result is not None:
-                    return result
-            else:
-                reply.body.close()
-        raise UpstreamLost(message="the stream ended without an answer")
+                return await read_answer(reply, asked)
+            reply.body.close()
+        except (UpstreamUnreachable, UpstreamLost):
+            pass  # this GET failed: what became of the call is still open
+        return None
+
+    def _elsewhere(self, message: Reply | Failure) -> bool:
+        """Take an answer from a stream that is not its request's; False when nobody waits."""
+        other = self._waiting.get(str(message.id))
+        if other is None:
+            return False
+        other.settle(message)
+        return True
 
     async def _listen(self, pace: Pace) -> bool:
         """Hold one GET stream until it ends; False when the server has none."""
+        if not self._home.traits.streams:
+            return False
         self._renewed.clear()
-        reply = await self._get(None)
+        reply = await self._get(self._last_heard)
         if reply.status == 404 and self._session:
             reply.body.close()
             await self._renewed.wait()
             return True
         if reply.status != 200 or "event-stream" not in reply.headers.get("content-type", ""):
             reply.body.close()
+            self._home.traits.streams = False
             return False  # 405 says so plainly; whatever else it is, it is no stream
-        asked = self._asked()
+        asked = self._asked(None)
         asked.on_event = pace.heard
         try:
             await read_answer(reply, asked)
         except UpstreamReplied:
             reply.body.close()
+        finally:
+            self._last_heard = asked.last_event or self._last_heard
         return True
 
     async def _post(self, body: bytes, headers: dict[str, str]) -> HttpReply:
@@ -244,42 +306,29 @@ class HandshakeHttpLink:
             return {}
         return handshake.request_headers(self._version, self._session)
 
-    async def _tell(self, method: str, params: JsonObject) -> None:
-        await self._send_body(encode_notification(method, params or None))
-
     async def _set_level(self, level: str) -> None:
-        """Lower the session's log level when a caller wants more than came so far."""
-        wanted = lower_level(self._level, level)
-        if wanted == self._level:
+        """Tell the server the log level: the client's own, or the lowest that anybody wants."""
+        known = self._hearing.level
+        wanted = level if self._home.private else lower_level(known, level)
+        if wanted == known:
             return
-        self._level = wanted
+        self._hearing.level = wanted
         try:
             await self._ask(methods.SET_LEVEL, {"level": wanted})
         except UpstreamError:
-            self._level = None  # the call itself will say what is wrong, if anything is
+            self._hearing.level = None  # the call itself will say what is wrong, if anything is
 
-    def _asked(self, call: Call | None = None) -> Asked:
+    def _asked(self, call: Call | None) -> Asked:
         return Asked(
             id=next(self._ids),
-            counts=self.counts,
-            on_request=self._answer,
-            on_notification=self._heard,
+            hearing=self._hearing,
             call=call,
+            elsewhere=self._elsewhere,
             limit=self._limit,
         )
 
-    def _heard(self, message: Notification) -> None:
-        if message.method == methods.TOOLS_CHANGED and self._changed is not None:
-            self._changed()
-
-    def _answer(self, message: Request) -> None:
-        """Answer a server's request: we have declared nothing but being alive."""
-        if message.method == methods.PING:
-            body = encode_reply(message.id, b"{}")
-        else:
-            self.counts.refused += 1
-            body = encode_failure(message.id, codes.METHOD_NOT_FOUND, "not offered by this client")
-        self._aside(self._send_body(body))
+    def _send(self, message: bytes) -> None:
+        self._aside(self._send_body(message))
 
     async def _send_body(self, body: bytes) -> None:
         await drain(await self._post(body, self._session_headers()))
@@ -297,3 +346,15 @@ async def _bounded(sending: Coroutine[None, None, None]) -> None:
             await sending
     except (UpstreamError, TimeoutError):
         return  # the server did not want it, or is gone: nobody waits for this
+
+
+async def _pause(asked: Asked) -> None:
+    """Wait as long as the server wishes, or until the answer has come on another stream."""
+    asked.woken = asyncio.get_running_loop().create_future()
+    pause = min(max(asked.retry_ms / 1000, _SHORTEST_RETRY), _LONGEST_RETRY)
+    await asyncio.wait([asked.woken], timeout=pause)
+    asked.woken = None
+
+
+def _nothing() -> None:
+    """Let a gap be: what all share is followed on the shared connection."""

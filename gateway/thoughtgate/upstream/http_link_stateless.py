@@ -4,14 +4,17 @@ Never opens a session; giving up a call is closing its stream.
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from thoughtgate.core.calls import Call
-from thoughtgate.core.errors import SchemaRejected, UpstreamError, UpstreamLost
+from thoughtgate.core.errors import SchemaRejected, UpstreamLost
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era, HttpTransport
+from thoughtgate.core.tools import Item, Tool
 from thoughtgate.core.traces import format_traceparent
-from thoughtgate.upstream.eras import Stateless, call_params, own_params
+from thoughtgate.upstream.eras import Stateless, call_request, own_params
+from thoughtgate.upstream.hearing import Hearing
+from thoughtgate.upstream.home import Home
 from thoughtgate.upstream.http_exchange import (
     ACCEPT_BOTH,
     JSON_TYPE,
@@ -20,11 +23,12 @@ from thoughtgate.upstream.http_exchange import (
     read_answer,
 )
 from thoughtgate.upstream.http_rules import server_headers
-from thoughtgate.upstream.http_watch import Pace, follow
+from thoughtgate.upstream.http_watch import LONGEST_STREAM
+from thoughtgate.upstream.listening import Listening
 from thoughtgate.upstream.ports import Counts, HttpClient, HttpReply, HttpRequest, Peer
 from thoughtgate.wire import methods, stateless
 from thoughtgate.wire.headers import ParamHeader, mirrored, param_headers
-from thoughtgate.wire.messages import Notification, Request, encode_request
+from thoughtgate.wire.messages import encode_request
 from thoughtgate.wire.strict import MAX_RESULT
 
 _REMEMBERED = 4096
@@ -39,6 +43,7 @@ class StatelessHttpLink:
         transport: HttpTransport,
         client: HttpClient,
         dialect: Stateless,
+        home: Home,
         *,
         limit: int = MAX_RESULT,
     ) -> None:
@@ -46,17 +51,23 @@ class StatelessHttpLink:
         self.counts = Counts()
         self._url = transport.url
         self._headers = server_headers(transport.headers)
-        self._changed: Callable[[], None] | None = None
         self._client = client
         self._limit = limit
         self._dialect = dialect
         self._ids = itertools.count(1)
         self._mirrored: dict[str, tuple[ParamHeader, ...]] = {}
+        self._hearing = Hearing(home, {}, self.counts)
+        self._listening = Listening(home, self._listen, longest=LONGEST_STREAM)
 
     @property
     def lost(self) -> bool:
         """Return False: each request has a connection of its own."""
         return False
+
+    @property
+    def questions(self) -> int:
+        """Return 0: in this era a server asks by its results."""
+        return 0
 
     async def greet(self) -> None:
         """Ask who is there.
@@ -68,40 +79,48 @@ class StatelessHttpLink:
 
     async def request(self, method: str, params: JsonObject) -> bytes:
         """Send a request of our own and return its result; see `Link.request`."""
-        asked = self._asked()
+        asked = self._asked(None)
         return await self._exchange(asked, method, own_params(params, self._dialect), {})
 
     async def call(self, call: Call) -> bytes:
-        """Call a tool and return its result; see `Link.call`."""
+        """Send a call and return its result; see `Link.call`."""
         asked = self._asked(call)
-        params = call_params(call, asked.id, self._dialect)
-        headers = param_headers(self._wanted(call), call.arguments)
+        method, params = call_request(call, asked.id, self._dialect)
+        headers = param_headers(self._wanted(call.found), call.arguments)
         if call.trace is not None:
             headers["traceparent"] = format_traceparent(call.trace)
-        return self._dialect.check(await self._exchange(asked, methods.TOOLS_CALL, params, headers))
+        return self._dialect.read(await self._exchange(asked, method, params, headers))
+
+    async def subscribe(self, uri: str) -> None:
+        """Follow a resource; see `Link.subscribe`."""
+        await self._listening.follow(self.peer, uri)
+
+    async def unsubscribe(self, uris: Sequence[str]) -> None:
+        """Follow resources no more; see `Link.unsubscribe`."""
+        await self._listening.follow(self.peer, None)
+
+    def tell(self, method: str, params: JsonObject) -> None:
+        """Do nothing: a client of this era has nothing to tell that no request carries."""
 
     async def watch(self, changed: Callable[[], None]) -> str:
         """Follow the server's own notifications; never returns, since there is no connection."""
-        self._changed = changed
-        return await follow(self._listen, changed)
+        self._hearing.changed = changed
+        await self._listening.hold(self.peer, changed)
+        return "is not followed any more"
 
     async def aclose(self) -> None:
         """Do nothing: there is no connection of its own to end."""
 
-    async def _listen(self, pace: Pace) -> bool:
-        """Hold one subscription until it ends; False when the server has none."""
-        asked = self._asked()
-        asked.on_event = pace.heard
-        params = own_params(stateless.listen_params({}), self._dialect)
-        reply = await self._post(asked, methods.LISTEN, params, {})
+    async def _listen(self, wanted: JsonObject, agreed: Callable[[JsonObject], None]) -> bytes:
+        """Hold one `subscriptions/listen` until its stream ends; see `Listen`."""
+        asked = self._asked(None)
+        asked.on_event = self._listening.pace.heard
+        self._hearing.expect(asked.id, agreed)
+        params = own_params({"notifications": wanted}, self._dialect)
         try:
-            await check_status(reply)
-            await read_answer(reply, asked)
-        except UpstreamLost:
-            return True
-        except UpstreamError:
-            return False
-        return True
+            return await self._exchange(asked, methods.LISTEN, params, {})
+        finally:
+            self._hearing.forget(asked.id)
 
     async def _exchange(
         self, asked: Asked, method: str, params: JsonObject, headers: dict[str, str]
@@ -131,34 +150,20 @@ class StatelessHttpLink:
             )
         )
 
-    def _wanted(self, call: Call) -> tuple[ParamHeader, ...]:
-        """Return the arguments that the tool's schema wants mirrored in headers."""
-        digest = call.tool.digest
-        wanted = self._mirrored.get(digest)
+    def _wanted(self, target: Tool | Item) -> tuple[ParamHeader, ...]:
+        """Return the arguments that a tool's schema wants mirrored in headers."""
+        if not isinstance(target, Tool):
+            return ()
+        wanted = self._mirrored.get(target.digest)
         if wanted is None:
             try:
-                wanted = mirrored(call.tool.input_schema)
+                wanted = mirrored(target.input_schema)
             except SchemaRejected:
                 wanted = ()  # the server will say so, if it minds
             if len(self._mirrored) >= _REMEMBERED:
                 self._mirrored.clear()
-            self._mirrored[digest] = wanted
+            self._mirrored[target.digest] = wanted
         return wanted
 
-    def _asked(self, call: Call | None = None) -> Asked:
-        return Asked(
-            id=next(self._ids),
-            counts=self.counts,
-            on_request=self._refuse,
-            on_notification=self._heard,
-            call=call,
-            limit=self._limit,
-        )
-
-    def _heard(self, message: Notification) -> None:
-        if message.method == methods.TOOLS_CHANGED and self._changed is not None:
-            self._changed()
-
-    def _refuse(self, message: Request) -> None:
-        """Drop a server's request: this era has none."""
-        self.counts.refused += 1
+    def _asked(self, call: Call | None) -> Asked:
+        return Asked(id=next(self._ids), hearing=self._hearing, call=call, limit=self._limit)

@@ -1,11 +1,14 @@
-"""Listing a server's tools: all pages, to the end or to a limit, with a warning.
+"""Listing what a server offers: all pages of each list, to the end or to a limit, with a warning.
 
-Never judges a tool: what the server sent is what the listing holds.
+Never judges anything: what the server sent is what the listing holds.
 """
 
+import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from thoughtgate.core.errors import UpstreamGarbled, UpstreamReplied
+from thoughtgate.core.errors import UpstreamError, UpstreamGarbled, UpstreamReplied
+from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Listing
 from thoughtgate.upstream.ports import Link
 from thoughtgate.wire import codes, methods
@@ -14,69 +17,133 @@ from thoughtgate.wire.messages import BadMessage
 MAX_PAGES = 100
 
 MAX_TOOLS = 2_000
-"""Tools of one server; each change of its list costs the time to dress all of them anew."""
+"""Entries of one list of one server; each change costs the time to dress all of them anew."""
 
 MAX_BYTES = 33_554_432
-"""Bytes of all pages together."""
+"""Bytes of all pages of one list together."""
 
 
-async def list_tools(server: str, link: Link) -> Listing:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """One of a server's lists: how it is asked for, what the entries are called."""
+
+    method: str
+    member: str
+    noun: str
+    declared: str
+
+
+_TOOLS = _Kind(method=methods.TOOLS_LIST, member="tools", noun="tools", declared="tools")
+_PROMPTS = _Kind(method=methods.PROMPTS_LIST, member="prompts", noun="prompts", declared="prompts")
+_RESOURCES = _Kind(
+    method=methods.RESOURCES_LIST, member="resources", noun="resources", declared="resources"
+)
+_TEMPLATES = _Kind(
+    method=methods.TEMPLATES_LIST,
+    member="resourceTemplates",
+    noun="resource templates",
+    declared="resources",
+)
+
+
+async def list_all(server: str, link: Link, patience: float) -> Listing:
     """Return everything that the server offers now.
+
+    Tools are asked for in any case, the other lists when the server declares them; each of those
+    may take `patience` seconds, and costs only a warning when it fails.
+
+    Raises:
+        UpstreamError: The first page of tools cannot be had.
+    """
+    peer = link.peer
+    warnings: list[str] = []
+    tools = await _list(link, _TOOLS, warnings)
+    more = {
+        kind: await _try(link, kind, warnings, patience)
+        for kind in (_PROMPTS, _RESOURCES, _TEMPLATES)
+        if kind.declared in peer.capabilities
+    }
+    return Listing(
+        server=server,
+        tools=tools,
+        prompts=more.get(_PROMPTS, ()),
+        resources=more.get(_RESOURCES, ()),
+        templates=more.get(_TEMPLATES, ()),
+        era=peer.era,
+        version=peer.version,
+        server_info=peer.server_info,
+        instructions=peer.instructions,
+        capabilities=peer.capabilities,
+        warnings=tuple(warnings),
+    )
+
+
+async def _try(
+    link: Link, kind: _Kind, warnings: list[str], patience: float
+) -> tuple[JsonObject, ...]:
+    try:
+        async with asyncio.timeout(patience):
+            return await _list(link, kind, warnings)
+    except UpstreamError as error:
+        warnings.append(f"the {kind.noun} could not be read: {error.message}")
+    except TimeoutError:
+        warnings.append(f"the {kind.noun} did not come within {patience:g} seconds")
+    return ()
+
+
+async def _list(link: Link, kind: _Kind, warnings: list[str]) -> tuple[JsonObject, ...]:
+    """Return all entries of a list.
 
     Raises:
         UpstreamError: The first page cannot be had; later ones only cost a warning.
     """
     pages: list[methods.Page] = []
-    warnings: list[str] = []
     cursor: str | None = None
-    seen: set[str] = set()
-    for number in range(1, MAX_PAGES + 1):
+    seen: set[str | None] = {None}
+    while True:
         try:
-            page = await _page(link, cursor)
+            page = await _page(link, kind, cursor)
         except (UpstreamGarbled, UpstreamReplied) as error:
-            if number == 1 and not _has_no_tools(error):
+            if not pages and not _is_missing(error):
                 raise
-            warnings.append(f"page {number} of the tools could not be read: {error.message}")
+            if pages or kind is _TOOLS:
+                place = f"page {len(pages) + 1} of the {kind.noun}"
+                warnings.append(f"{place} could not be read: {error.message}")
             break
         pages.append(page)
-        if excess := _excess(pages):
-            warnings.append(f"more than {excess} of tools; the list ends there")
-            break
         cursor = page.cursor
-        if cursor is None:
+        if cursor is None and not _excess(pages):
             break
-        if cursor in seen:
-            warnings.append(f"page {number} repeats a cursor; the list of tools ends there")
+        if reason := _end(pages, cursor, seen):
+            warnings.append(f"{reason}; the list of {kind.noun} ends there")
             break
         seen.add(cursor)
-    else:
-        warnings.append(f"more than {MAX_PAGES} pages of tools; the list ends there")
-    peer = link.peer
-    return Listing(
-        server=server,
-        tools=tuple(tool for page in pages for tool in page.tools)[:MAX_TOOLS],
-        era=peer.era,
-        version=peer.version,
-        server_info=peer.server_info,
-        instructions=peer.instructions,
-        warnings=tuple(warnings),
-    )
+    return tuple(entry for page in pages for entry in page.entries)[:MAX_TOOLS]
+
+
+def _end(pages: Sequence[methods.Page], cursor: str | None, seen: set[str | None]) -> str:
+    """Return why no more pages are read; empty when there is no reason."""
+    if excess := _excess(pages):
+        return f"more than {excess}"
+    if cursor in seen:
+        return f"page {len(pages)} repeats a cursor"
+    return f"more than {MAX_PAGES} pages" if len(pages) >= MAX_PAGES else ""
 
 
 def _excess(pages: Sequence[methods.Page]) -> str:
     """Return the limit that the pages exceed together; empty when they do not."""
-    if sum(len(page.tools) for page in pages) > MAX_TOOLS:
+    if sum(len(page.entries) for page in pages) > MAX_TOOLS:
         return f"{MAX_TOOLS} definitions"
     return f"{MAX_BYTES} bytes" if sum(page.size for page in pages) > MAX_BYTES else ""
 
 
-async def _page(link: Link, cursor: str | None) -> methods.Page:
-    result = await link.request(methods.TOOLS_LIST, methods.list_params(cursor, {}))
+async def _page(link: Link, kind: _Kind, cursor: str | None) -> methods.Page:
+    result = await link.request(kind.method, methods.list_params(cursor, {}))
     try:
-        return methods.read_page(result)
+        return methods.read_page(result, kind.member)
     except BadMessage as error:
-        raise UpstreamGarbled(message=f"tools/list: {error.message}") from None
+        raise UpstreamGarbled(message=f"{kind.method}: {error.message}") from None
 
 
-def _has_no_tools(error: UpstreamGarbled | UpstreamReplied) -> bool:
+def _is_missing(error: UpstreamGarbled | UpstreamReplied) -> bool:
     return isinstance(error, UpstreamReplied) and error.rpc_code == codes.METHOD_NOT_FOUND

@@ -11,6 +11,7 @@ from thoughtgate.core.calls import Call, Result
 from thoughtgate.core.errors import UnknownTarget, UpstreamTimeout
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era, Listing
+from thoughtgate.core.tools import Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +50,11 @@ class LocalUpstream:
         Raises:
             UnknownTarget: There is no such tool.
         """
-        tool = self._tools.get(call.tool.name)
+        target = call.found
+        tool = self._tools.get(target.name) if isinstance(target, Tool) else None
         if tool is None:
-            raise UnknownTarget(name=call.tool.name)
-        timeout = min(call.deadline - asyncio.get_running_loop().time(), call.tool.call_timeout)
+            raise UnknownTarget(name=target.name)
+        timeout = min(call.deadline - asyncio.get_running_loop().time(), target.call_timeout)
         limit = asyncio.timeout(timeout)
         try:
             async with limit:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from thoughtgate.core.errors import UpstreamGarbled, UpstreamLost, UpstreamReplied
 from thoughtgate.core.servers import Era, HttpTransport, Server, StdioTransport
 from thoughtgate.upstream.auth_client import authorized
-from thoughtgate.upstream.child import Patience
-from thoughtgate.upstream.eras import Handshake, Stateless, dialect_of
+from thoughtgate.upstream.child import Child, Patience
+from thoughtgate.upstream.eras import Dialect, Handshake, Stateless
+from thoughtgate.upstream.home import Home
 from thoughtgate.upstream.http_link_handshake import HandshakeHttpLink
 from thoughtgate.upstream.http_link_stateless import StatelessHttpLink
+from thoughtgate.upstream.pipe_link import PipeLink
 from thoughtgate.upstream.ports import Credentials, HttpClient, Identity, Link
-from thoughtgate.upstream.stdio_link import StdioLink
 from thoughtgate.wire import codes, handshake
 from thoughtgate.wire.strict import MAX_RESULT
 
@@ -40,25 +41,30 @@ class Means:
     credentials: Credentials | None = None
 
 
-async def open_link(server: Server, era: Era | None, means: Means) -> Link:
-    """Return an open link; `era` is the one to speak, None to probe.
+async def open_link(
+    server: Server, era: Era | None, means: Means, home: Home | None = None
+) -> Link:
+    """Return an open link for those of `home`; `era` is the one to speak, None to probe.
+
+    Without a home it is for nobody: nothing is declared, and what the server asks is refused.
 
     Raises:
         UpstreamError: Why not.
     """
+    home = home or Home(server.name)
     if isinstance(server.transport, StdioTransport):
-        return await _open_stdio(server.transport, era, means)
+        return await _open_stdio(server.transport, era, home, means)
     if isinstance(server.transport, HttpTransport):
         client = authorized(means.client, server, means.credentials)
-        return await _open_http(server.transport, era, replace(means, client=client))
+        return await _open_http(server.transport, era, home, replace(means, client=client))
     raise TypeError(server.transport)
 
 
-async def _open_http(transport: HttpTransport, era: Era | None, means: Means) -> Link:
+async def _open_http(transport: HttpTransport, era: Era | None, home: Home, means: Means) -> Link:
     identity = means.identity.as_json()
     if era is not Era.HANDSHAKE:
         new = StatelessHttpLink(
-            transport, means.client, Stateless(identity), limit=means.max_result
+            transport, means.client, Stateless(identity), home, limit=means.max_result
         )
         try:
             if era is Era.STATELESS:
@@ -73,33 +79,38 @@ async def _open_http(transport: HttpTransport, era: Era | None, means: Means) ->
         except TimeoutError:
             if era is not None:
                 raise
-    old = HandshakeHttpLink(transport, means.client, Handshake(identity), limit=means.max_result)
+    old = HandshakeHttpLink(
+        transport, means.client, _handshake(home, means), home, limit=means.max_result
+    )
     await old.greet()
     return old
 
 
-async def _open_stdio(transport: StdioTransport, era: Era | None, means: Means) -> Link:
+async def _open_stdio(transport: StdioTransport, era: Era | None, home: Home, means: Means) -> Link:
     if era is not None:
-        return await _started(transport, era, means)
+        return await _started(transport, era, home, means)
     try:
-        return await _started(transport, None, means)
+        return await _started(transport, None, home, means)
     except UpstreamLost:  # some old servers end at the first request that is not `initialize`
-        return await _started(transport, Era.HANDSHAKE, means)
+        return await _started(transport, Era.HANDSHAKE, home, means)
 
 
-async def _started(transport: StdioTransport, era: Era | None, means: Means) -> StdioLink:
-    identity = means.identity.as_json()
-    link = StdioLink(
-        dialect_of(era or Era.STATELESS, identity),
-        patience=means.patience,
-        limit=means.max_result,
-        on_noise=means.on_noise,
-    )
+async def _started(transport: StdioTransport, era: Era | None, home: Home, means: Means) -> Link:
+    children: list[Child] = []
+
+    def make(on_line: Callable[[bytes], None]) -> Child:
+        children.append(Child(on_line, cap=means.max_result, patience=means.patience))
+        return children[0]
+
+    dialect: Dialect = Stateless(means.identity.as_json())
+    if era is Era.HANDSHAKE:
+        dialect = _handshake(home, means)
+    link = PipeLink(dialect, home, make, on_noise=means.on_noise)
     greeted = False
     try:
-        await link.start(transport, means.environ)
+        await children[0].start(transport, means.environ)
         if era is None:
-            await _probe(link, means)
+            await _probe(link, home, means)
         else:
             await link.greet()
         greeted = True
@@ -109,9 +120,8 @@ async def _started(transport: StdioTransport, era: Era | None, means: Means) -> 
     return link
 
 
-async def _probe(link: StdioLink, means: Means) -> None:
+async def _probe(link: PipeLink, home: Home, means: Means) -> None:
     """Greet in the new way, else in the old one, on the same child."""
-    identity = means.identity.as_json()
     try:
         async with asyncio.timeout(means.probe):
             return await link.greet()
@@ -120,15 +130,19 @@ async def _probe(link: StdioLink, means: Means) -> None:
             raise
     except TimeoutError:
         pass
-    link.speak(Handshake(identity))
+    link.speak(_handshake(home, means))
     try:
         return await link.greet()
     except UpstreamReplied as error:
         if error.rpc_code != codes.UNSUPPORTED_VERSION:
             raise
     # a slow starter has read both greetings by now, and settled for the first
-    link.speak(Stateless(identity))
+    link.speak(Stateless(means.identity.as_json()))
     return await link.greet()
+
+
+def _handshake(home: Home, means: Means) -> Handshake:
+    return Handshake(means.identity.as_json(), home.capabilities, home.version)
 
 
 def _only_newer(error: UpstreamReplied | UpstreamGarbled) -> bool:

@@ -3,7 +3,8 @@
 Never an implementation; tests/contract holds each promise against every implementation.
 """
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -135,7 +136,8 @@ class Counts:
 
     `noise` are lines that are no messages; `late` replies that nobody waits for (answered before,
     cancelled or timed out); `unplaced` notifications that belong to no call, or to no single
-    one; `overflow` notifications that a slow caller had no room for; `refused` server requests.
+    one; `overflow` notifications that a slow caller had no room for; `refused` server requests that
+    nobody was asked.
     """
 
     noise: int = 0
@@ -143,6 +145,24 @@ class Counts:
     unplaced: int = 0
     overflow: int = 0
     refused: int = 0
+
+
+class Pipe(Protocol):
+    """Carries whole messages both ways for everybody at once; `ended` says why it is over."""
+
+    ended: asyncio.Future[str]
+
+    async def room(self) -> None:
+        """Return when the server takes what it is sent."""
+        ...
+
+    def send(self, message: bytes, id_: int | None = None) -> bool:
+        """Send a message, which is the request `id_`; False when nothing can be sent any more."""
+        ...
+
+    async def stop(self) -> None:
+        """End it within a bound, and return when it is over."""
+        ...
 
 
 class Link(Protocol):
@@ -156,6 +176,11 @@ class Link(Protocol):
         """Tell whether the connection is over; always False where each request has its own."""
         ...
 
+    @property
+    def questions(self) -> int:
+        """Return how many questions of the server's wait for somebody's answer."""
+        ...
+
     async def request(self, method: str, params: JsonObject) -> bytes:
         """Send a request of our own, dressed for the era, and return its result, strictly checked.
 
@@ -165,15 +190,37 @@ class Link(Protocol):
         ...
 
     async def call(self, call: Call) -> bytes:
-        """Call a tool and return its result object as the server sent it, strictly checked.
+        """Send a call and return its result object as the server sent it, strictly checked.
+
+        In the stateless era that may be a result which asks for input.
 
         Raises:
             UpstreamError: What went wrong, and whether the outcome is known.
         """
         ...
 
+    async def subscribe(self, uri: str) -> None:
+        """Have the server tell of changes of a resource, which its home already follows.
+
+        Raises:
+            UpstreamError: It will not, or could not be asked.
+        """
+        ...
+
+    async def unsubscribe(self, uris: Sequence[str]) -> None:
+        """Have the server tell no more of resources, which its home has ceased to follow.
+
+        Raises:
+            UpstreamError: It could not be told.
+        """
+        ...
+
+    def tell(self, method: str, params: JsonObject) -> None:
+        """Send a notification of a client's; nobody waits for it, and it may be lost."""
+        ...
+
     async def watch(self, changed: Callable[[], None]) -> str:
-        """Follow the server's own notifications; `changed` runs when its list of tools did.
+        """Follow the server's own notifications; `changed` runs when one of its lists did.
 
         Returns:
             Why the connection is over. A connection that cannot end never returns.

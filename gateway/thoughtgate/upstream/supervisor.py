@@ -1,4 +1,4 @@
-"""One server, kept alive: opened when first needed, opened again when lost, in bounds.
+"""One connection, kept alive: opened when first needed, opened again when lost, in bounds.
 
 Never sends a call twice unless it was provably not sent, or does no harm when repeated.
 """
@@ -7,23 +7,20 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
-from thoughtgate.core.calls import Call, Result
+from thoughtgate.core.calls import Call, Listener
 from thoughtgate.core.errors import (
     UpstreamDenied,
     UpstreamError,
     UpstreamLost,
-    UpstreamReplied,
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from thoughtgate.core.servers import Era, Listing, Server, UpstreamState, UpstreamStatus
-from thoughtgate.core.tools import Effect
+from thoughtgate.core.servers import UpstreamState
+from thoughtgate.core.tools import Effect, Item, Kind, Tool
 from thoughtgate.upstream.breaker import Breaker
-from thoughtgate.upstream.listing import list_tools
-from thoughtgate.upstream.ports import Counts, Link
-from thoughtgate.wire.results import peek
+from thoughtgate.upstream.home import Home
+from thoughtgate.upstream.ports import Counts, Link, Peer
 
 _log = logging.getLogger(__name__)
 
@@ -39,128 +36,120 @@ PROVEN = 10.0
 TOLERATED = 2
 """Calls in a row that may fail on a link without a connection before the breaker opens."""
 
-RELIST_GAP = 0.5
-"""Seconds between two listings of a server that keeps announcing changes."""
+LEAVING = 5.0
+"""Seconds in which a server is told that nobody follows a resource any more."""
 
-Open = Callable[[Server, Era | None], Awaitable[Link]]
-"""Opens a link to a server, in the era that it is known to speak."""
 
-T = TypeVar("T")
+def _nothing() -> None:
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watchers:
-    """Who wants to know: of each discovery and of each change of state."""
+class Role:
+    """What a connection is for.
 
-    on_listing: Callable[[Listing], None]
-    on_status: Callable[[UpstreamStatus], None]
+    `open` opens a link and makes it ready for use; `said` hears of each change of state, with the
+    reason and who answered; `changed` runs when one of the server's lists has; `tend` runs beside
+    an open link. A `lasting` connection is opened again at once when it is lost, others when they
+    are needed; one that nobody used for `idle` seconds is ended, unless that is 0.
+    """
+
+    name: str
+    open: Callable[[], Awaitable[Link]]
+    said: Callable[[UpstreamState, str, Peer | None], None]
+    lasting: bool
+    idle: float
+    changed: Callable[[], None] = _nothing
+    tend: Callable[[Link], Awaitable[None]] | None = None
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a call has come: whether a link was there, whether it may have been sent."""
+
+    started: bool = False
+    sent: bool = False
 
 
 class Supervised:
-    """One server's owner: a task opens its link, follows it and opens it again."""
+    """One connection's owner: a task opens its link, follows it and opens it again."""
 
-    def __init__(self, server: Server, opener: Open, watchers: Watchers, breaker: Breaker) -> None:
+    def __init__(self, role: Role, home: Home, breaker: Breaker) -> None:
         loop = asyncio.get_running_loop()
-        self.server = server
-        self.status = UpstreamStatus(server=server.name, state=UpstreamState.IDLE)
+        self.home = home
         self.counts = Counts()
         self.in_flight = 0
+        self._role = role
         self._now = loop.time
-        self._opener = opener
-        self._watchers = watchers
+        self._used = loop.time()
         self._breaker = breaker
         self._owner: asyncio.Task[None] | None = None
         self._link: Link | None = None
-        self._listing: Listing | None = None
-        self._era = server.era
         self._attempt: asyncio.Future[Link] = loop.create_future()
-        self._stale = asyncio.Event()
+        self._waiting = 0
+        self._following = asyncio.Lock()
         self._quiet = asyncio.Event()
+        self._reason = ""
         self._closed = False
 
     @property
-    def name(self) -> str:
-        """Return the server's name."""
-        return self.server.name
+    def link(self) -> Link | None:
+        """Return the open link, None when there is none."""
+        return None if self._link is None or self._link.lost else self._link
 
-    async def discover(self) -> Listing:
-        """Return what the server offers now.
+    @property
+    def busy(self) -> bool:
+        """Tell whether anybody uses the connection now, or waits to hear something on it."""
+        asked = self._link is not None and self._link.questions > 0
+        return bool(self.in_flight or self._waiting or asked or self.home.subscriptions)
 
-        Raises:
-            UpstreamError: It could not be asked.
-        """
-        known = self._listing
-        link = await self._named(self._ready(self._now() + self.server.start_timeout + ENDING))
-        if self._listing is not None and self._listing is not known:
-            return self._listing  # the connection has just been opened, and listed
-        try:
-            async with asyncio.timeout(self.server.start_timeout):
-                return await self._named(self._list(link))
-        except TimeoutError:
-            raise self._error(UpstreamTimeout(message="no list of tools in time")) from None
-
-    async def send(self, call: Call) -> Result:
-        """Send once and return the result; see `Sender.send`."""
-        timeout = min(call.deadline - self._now(), call.tool.call_timeout)
-        progress = _Progress()
+    async def send(self, call: Call, progress: Progress) -> bytes:
+        """Send a call once and return its result; see `Sender.send`."""
         self.in_flight += 1
         try:
-            async with asyncio.timeout(timeout):
-                raw = await self._named(self._attempts(call, progress))
-        except TimeoutError:
-            raise self._error(_too_late(timeout, sent=progress.sent)) from None
+            return await self._attempts(call, progress)
         finally:
-            self.in_flight -= 1
-            self._quiet.set()
-        return Result(raw=raw, is_error=peek(raw).is_error)
+            self._done()
 
-    async def restart(self) -> Listing:
-        """End the connection, forget all failures and open it again.
+    async def follow(self, uri: str, listener: Listener, deadline: float) -> None:
+        """Have a listener hear of changes of a resource.
 
         Raises:
-            UpstreamError: It could not be opened.
+            Overloaded: Too much is followed here.
+            UpstreamError: The server will not tell, or could not be asked.
         """
-        await self._end_owner()
-        self._breaker.succeeded()
-        self._era = self.server.era
-        return await self.discover()
-
-    async def aclose(self) -> None:
-        """End the connection for good, within the bound of its link."""
-        self._closed = True
-        await self._end_owner()
-
-    async def quiet(self) -> None:
-        """Return when no call is in flight."""
-        while self.in_flight:
-            self._quiet.clear()
-            await self._quiet.wait()
-
-    async def _attempts(self, call: Call, progress: "_Progress") -> bytes:
+        self.in_flight += 1
+        followed = False
         try:
-            return await self._once(call, progress)
-        except UpstreamUnreachable:
-            if not progress.started:
-                raise
-        except UpstreamLost:
-            if call.tool.effect is Effect.WRITE:
-                raise
-        progress.sent = False
-        return await self._once(call, progress)
+            async with self._following:
+                link = await self.ready(deadline)
+                if self.home.subscriptions.add(uri, listener):
+                    await link.subscribe(uri)
+                followed = True
+        finally:
+            if not followed:
+                self.home.subscriptions.discard(uri, listener)
+            self._done()
 
-    async def _once(self, call: Call, progress: "_Progress") -> bytes:
-        link = await self._ready(call.deadline)
-        progress.started = progress.sent = True
+    async def unfollow(self, uri: str, listener: Listener) -> None:
+        """Have a listener hear no more of a resource."""
+        if self.home.subscriptions.discard(uri, listener):
+            await self.unsubscribed((uri,))
+
+    async def unsubscribed(self, uris: tuple[str, ...]) -> None:
+        """Tell the server, if it is connected, of resources that nobody follows any more."""
+        self.in_flight += 1
         try:
-            raw = await link.call(call)
-        except (UpstreamUnreachable, UpstreamLost, UpstreamDenied) as error:
-            self._call_failed(link, error)
-            raise
-        if self._breaker.failures:
-            self._worked(link)
-        return raw
+            async with asyncio.timeout(LEAVING), self._following:
+                gone = [uri for uri in uris if uri not in self.home.subscriptions]
+                if gone and self.link is not None:
+                    await self.link.unsubscribe(gone)
+        except (UpstreamError, TimeoutError):
+            return  # what it tells from now on finds nobody
+        finally:
+            self._done()
 
-    async def _ready(self, deadline: float) -> Link:
+    async def ready(self, deadline: float) -> Link:
         """Return the open link; open it, or wait for whoever is opening it."""
         if self._closed:
             raise UpstreamUnreachable(message="it was removed, or the gateway is shutting down")
@@ -175,24 +164,76 @@ class Supervised:
             return self._link
         if self._owner is None or self._owner.done():
             self._owner = asyncio.get_running_loop().create_task(
-                self._own(), name=f"upstream {self.server.name}"
+                self._own(), name=f"upstream {self._role.name}"
             )
             self._owner.add_done_callback(self._owner_done)
+        self._waiting += 1
         try:
             async with asyncio.timeout_at(deadline):
                 return await asyncio.shield(self._attempt)
         except TimeoutError:
             raise UpstreamUnreachable(message="it has not started in time") from None
+        finally:
+            self._waiting -= 1
+
+    async def end(self) -> None:
+        """End the connection; it is opened again when it is next needed."""
+        owner, self._owner = self._owner, None
+        if owner is not None:
+            owner.cancel()
+            await asyncio.wait([owner])
+        self._resolve(UpstreamUnreachable(message="it was stopped"))
+
+    async def aclose(self) -> None:
+        """End the connection for good, within the bound of its link."""
+        self._closed = True
+        await self.end()
+        self.home.outlets.close()
+
+    async def quiet(self) -> None:
+        """Return when no call is in flight."""
+        while self.in_flight:
+            self._quiet.clear()
+            await self._quiet.wait()
+
+    def _done(self) -> None:
+        self.in_flight -= 1
+        self._used = self._now()
+        self._quiet.set()
+
+    async def _attempts(self, call: Call, progress: Progress) -> bytes:
+        try:
+            return await self._once(call, progress)
+        except UpstreamUnreachable:
+            if not progress.started:
+                raise
+        except UpstreamLost:
+            if not _repeatable(call.found):
+                raise
+        progress.sent = False
+        return await self._once(call, progress)
+
+    async def _once(self, call: Call, progress: Progress) -> bytes:
+        link = await self.ready(call.deadline)
+        progress.started = progress.sent = True
+        try:
+            raw = await link.call(call)
+        except (UpstreamUnreachable, UpstreamLost, UpstreamDenied) as error:
+            self._call_failed(link, error)
+            raise
+        if self._breaker.failures:
+            self._worked(link)
+        return raw
 
     async def _own(self) -> None:
         """Open, follow, and open again, until there is no use in trying."""
         while await self._wait_for_turn():
-            self._set(UpstreamState.STARTING)
+            self._say(UpstreamState.STARTING)
             try:
-                link = await self._connect()
+                link = await self._role.open()
             except UpstreamError as error:
                 self._attempt_failed(error)
-                if isinstance(error, UpstreamDenied):
+                if isinstance(error, UpstreamDenied) or not self._wanted:
                     return
                 continue
             self._opened(link)
@@ -202,7 +243,19 @@ class Supervised:
             finally:
                 self._link = None
                 await link.aclose()
-            self._lost(since, reason)
+            if reason is None:
+                self._say(UpstreamState.IDLE)
+                if not self._waiting:
+                    return
+            else:
+                self._lost(since, reason)
+                if not self._wanted:
+                    return
+
+    @property
+    def _wanted(self) -> bool:
+        """Tell whether a connection is to be opened although no new call asks for it."""
+        return bool(self._role.lasting or self._waiting or self.home.subscriptions)
 
     async def _wait_for_turn(self) -> bool:
         """Wait out the breaker's pause; False when it has given up."""
@@ -211,68 +264,53 @@ class Supervised:
         await asyncio.sleep(self._breaker.pause(self._now()))
         return True
 
-    async def _connect(self) -> Link:
-        """Open a link and list its tools, within the server's time for starting."""
-        era, self._era = self._era, self.server.era  # if this fails, it may be another server now
-        link: Link | None = None
-        listed = False
+    async def _follow(self, link: Link) -> str | None:
+        """Watch a link, and tend to it; return why it is over, None when nobody used it."""
+        loop = asyncio.get_running_loop()
+        watching = loop.create_task(link.watch(self._role.changed))
+        tasks: set[asyncio.Task[None]] = set()
+        if self._role.tend is not None:
+            tasks.add(loop.create_task(_run(self._role.tend(link))))
+        if self._role.idle:
+            tasks.add(loop.create_task(self._until_idle()))
         try:
-            async with asyncio.timeout(self.server.start_timeout):
-                link = await self._opener(self.server, era)
-                await self._list(link)
-            listed = True
-        except TimeoutError:
-            raise UpstreamUnreachable(
-                message=f"not ready within {self.server.start_timeout:g} seconds"
-            ) from None
+            await asyncio.wait([watching, *tasks], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            if link is not None and not listed:
-                await link.aclose()
-        return link
+            for task in (watching, *tasks):
+                task.cancel()
+            await asyncio.wait([watching, *tasks])  # awaiting one would swallow our cancellation
+        for task in tasks:
+            if not task.cancelled():
+                task.result()  # raises when it ended by a bug
+        return None if watching.cancelled() else watching.result()
 
-    async def _follow(self, link: Link) -> str:
-        """Watch a link and list again whenever its tools change; return why it is over."""
-        relisting = asyncio.get_running_loop().create_task(self._keep_listed(link))
-        try:
-            return await link.watch(self._stale.set)
-        finally:
-            relisting.cancel()
-            await asyncio.wait([relisting])  # awaiting the task would swallow our own cancellation
-            if not relisting.cancelled():
-                relisting.result()  # it ends only by a bug
-
-    async def _keep_listed(self, link: Link) -> None:
+    async def _until_idle(self) -> None:
+        """Return when nobody has used the connection for long enough."""
+        idle = self._role.idle
         while True:
-            await self._stale.wait()
-            self._stale.clear()
-            try:
-                async with asyncio.timeout(self.server.start_timeout):
-                    await self._list(link)
-            except (UpstreamError, TimeoutError) as error:
-                _log.warning("server %s: its changed tools cannot be listed: %s", self.name, error)
-            await asyncio.sleep(RELIST_GAP)
-
-    async def _list(self, link: Link) -> Listing:
-        listing = await list_tools(self.name, link)
-        self._listing = listing
-        self._watchers.on_listing(listing)
-        return listing
+            rest = idle if self.busy else self._used + idle - self._now()
+            if rest <= 0:
+                return
+            await asyncio.sleep(rest)
 
     def _opened(self, link: Link) -> None:
         self._link = link
-        self._era = link.peer.era
+        self._used = self._now()
         self.counts = link.counts
-        self._set(UpstreamState.READY)
+        self._say(UpstreamState.READY)
         self._resolve(link)
 
     def _attempt_failed(self, error: UpstreamError) -> None:
         """Count a failed attempt, say so once, and fail who waits for it."""
         self._breaker.failed(self._now())
         _log.warning(
-            "server %s: attempt %d failed: %s", self.name, self._breaker.failures, error.message
+            "server %s: attempt %d failed: %s",
+            self._role.name,
+            self._breaker.failures,
+            error.message,
         )
         if isinstance(error, UpstreamDenied):
-            self._set(UpstreamState.NEEDS_AUTH, error.message)
+            self._say(UpstreamState.NEEDS_AUTH, error.message)
             self._resolve(error)
         else:
             self._down(error.message)
@@ -280,7 +318,7 @@ class Supervised:
 
     def _lost(self, since: float, reason: str) -> None:
         """Count a lost connection unless it had proven itself; then it is opened at once."""
-        _log.warning("server %s: connection lost: it %s", self.name, reason)
+        _log.warning("server %s: connection lost: it %s", self._role.name, reason)
         if self._now() - since > PROVEN:
             self._breaker.succeeded()
         else:
@@ -291,7 +329,7 @@ class Supervised:
 
     def _down(self, reason: str) -> None:
         given_up = self._breaker.given_up
-        self._set(UpstreamState.FAILED if given_up else UpstreamState.DEGRADED, reason)
+        self._say(UpstreamState.FAILED if given_up else UpstreamState.DEGRADED, reason)
 
     def _call_failed(self, link: Link, error: UpstreamError) -> None:
         """Count a call that failed for want of a connection; a lost link is its owner's matter."""
@@ -299,13 +337,12 @@ class Supervised:
             return
         self._breaker.failed(self._now(), tolerated=TOLERATED)
         denied = isinstance(error, UpstreamDenied)
-        state = UpstreamState.NEEDS_AUTH if denied else UpstreamState.DEGRADED
-        self._set(state, error.message)
+        self._say(UpstreamState.NEEDS_AUTH if denied else UpstreamState.DEGRADED, error.message)
 
     def _worked(self, link: Link) -> None:
         self._breaker.succeeded()
         if self._link is link:
-            self._set(UpstreamState.READY)
+            self._say(UpstreamState.READY)
 
     def _resolve(self, outcome: "Link | UpstreamError") -> None:
         """Tell whoever waits for the attempt how it went, and start a new wait."""
@@ -316,58 +353,35 @@ class Supervised:
         else:
             attempt.set_result(outcome)
 
-    async def _end_owner(self) -> None:
-        owner, self._owner = self._owner, None
-        if owner is not None:
-            owner.cancel()
-            await asyncio.wait([owner])
-        self._resolve(UpstreamUnreachable(message="it was stopped"))
-
     def _owner_done(self, owner: "asyncio.Task[None]") -> None:
         """Fail who waits when the owner died of a bug, ours or a watcher's."""
         if owner.cancelled() or owner.exception() is None:
             return
-        _log.error("server %s: its owner failed", self.name, exc_info=owner.exception())
-        self._set(UpstreamState.FAILED, "an internal error; see the log")
+        _log.error("server %s: its owner failed", self._role.name, exc_info=owner.exception())
+        self._say(UpstreamState.FAILED, "an internal error; see the log")
         self._resolve(UpstreamUnreachable(message="it could not be opened for an internal error"))
 
+    def _say(self, state: UpstreamState, reason: str = "") -> None:
+        self._reason = reason
+        self._role.said(state, reason, None if self._link is None else self._link.peer)
+
     def _why(self) -> str:
-        return self.status.reason or "it failed"
-
-    def _set(self, state: UpstreamState, reason: str = "") -> None:
-        peer = self._link.peer if self._link is not None else None
-        status = UpstreamStatus(
-            server=self.name,
-            state=state,
-            reason=reason,
-            era=peer.era if peer else self._era,
-            version=peer.version if peer else "",
-        )
-        if status != self.status:
-            self.status = status
-            self._watchers.on_status(status)
-
-    async def _named(self, work: Awaitable[T]) -> T:
-        try:
-            return await work
-        except UpstreamReplied:
-            raise  # relayed as it is
-        except UpstreamError as error:
-            raise self._error(error) from None
-
-    def _error(self, error: UpstreamError) -> UpstreamError:
-        return type(error)(message=f"server {self.name}: {error.message}", data=error.data)
+        return self._reason or "it failed"
 
 
-@dataclass(slots=True)
-class _Progress:
-    """How far a call has come: whether a link was there, whether it may have been sent."""
-
-    started: bool = False
-    sent: bool = False
+async def _run(work: Awaitable[None]) -> None:
+    await work
 
 
-def _too_late(timeout: float, *, sent: bool) -> UpstreamError:
-    if sent:
+def _repeatable(target: Tool | Item) -> bool:
+    """Tell whether a call may be sent again when its outcome is unknown."""
+    if isinstance(target, Item) and target.kind is Kind.METHOD:
+        return False  # nobody knows what it does
+    return target.effect is not Effect.WRITE
+
+
+def too_late(timeout: float, progress: Progress) -> UpstreamError:
+    """Return the error for a call whose time is over."""
+    if progress.sent:
         return UpstreamTimeout(message=f"no answer within {max(timeout, 0.0):.1f} seconds")
     return UpstreamUnreachable(message="it has not started in time; the call was not sent")

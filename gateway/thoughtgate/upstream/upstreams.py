@@ -7,8 +7,9 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable, Mapping
 
-from thoughtgate.core.calls import Call, Result
+from thoughtgate.core.calls import Call, Listener, Result
 from thoughtgate.core.errors import UpstreamUnreachable
+from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import (
     HttpTransport,
     Listing,
@@ -21,10 +22,7 @@ from thoughtgate.upstream.breaker import Backoff, Breaker
 from thoughtgate.upstream.local import LocalUpstream
 from thoughtgate.upstream.opening import Means, open_link
 from thoughtgate.upstream.ports import Counts
-from thoughtgate.upstream.supervisor import Supervised, Watchers
-
-GRACE = 30.0
-"""Seconds that calls in flight may take to end when their server is removed or changed."""
+from thoughtgate.upstream.served import GRACE, Served, Watchers
 
 
 class Upstreams:
@@ -49,7 +47,7 @@ class Upstreams:
         self._backoff = backoff or Backoff()
         self._chance = random.Random()
         self._servers: dict[str, Server] = {}
-        self._running: dict[str, Supervised] = {}
+        self._running: dict[str, Served] = {}
         self._retiring: set[asyncio.Task[None]] = set()
 
     async def apply(self, servers: Iterable[Server]) -> None:
@@ -88,14 +86,30 @@ class Upstreams:
         return await self._of(name).discover()
 
     async def send(self, call: Call) -> Result:
-        """Send a call to its tool's server; see `Sender.send`."""
-        running = self._running.get(call.tool.server)
+        """Send a call to the server that has its target; see `Sender.send`."""
+        server = call.found.server
+        running = self._running.get(server)
         if running is not None:
             return await running.send(call)
-        local = self._local_of(call.tool.server)
+        local = self._local_of(server)
         if local is not None:
             return await local.send(call)
-        return await self._of(call.tool.server).send(call)
+        return await self._of(server).send(call)
+
+    def tell(self, session_id: str, method: str, params: JsonObject) -> None:
+        """Pass a client's notification on to the servers that it has connections of its own to."""
+        for running in self._running.values():
+            running.tell(session_id, method, params)
+
+    def leave(self, listener: Listener) -> None:
+        """Forget a listener that is gone, and end all that it subscribed to."""
+        for running in self._running.values():
+            running.leave(listener)
+
+    def leave_session(self, session_id: str) -> None:
+        """End the connections, and children, that were a session's own."""
+        for running in self._running.values():
+            running.leave_session(session_id)
 
     async def restart(self, name: str) -> Listing:
         """Open a server's connection anew and forget its failures.
@@ -133,14 +147,14 @@ class Upstreams:
             return
         give_up = None if isinstance(server.transport, HttpTransport) else self._backoff.give_up
         backoff = Backoff(first=self._backoff.first, longest=self._backoff.longest, give_up=give_up)
-        self._running[server.name] = Supervised(
+        self._running[server.name] = Served(
             server,
-            lambda wanted, era: open_link(wanted, era, self._means),
+            lambda wanted, era, home: open_link(wanted, era, self._means, home),
             self._watchers,
             Breaker(backoff, self._chance),
         )
 
-    def _retire(self, running: Supervised) -> asyncio.Task[None]:
+    def _retire(self, running: Served) -> asyncio.Task[None]:
         return self._track(asyncio.get_running_loop().create_task(_retired(running)))
 
     def _track(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
@@ -154,7 +168,7 @@ class Upstreams:
             return None
         return self._local.get(name) if isinstance(server.transport, LocalTransport) else None
 
-    def _of(self, name: str) -> Supervised:
+    def _of(self, name: str) -> Served:
         running = self._running.get(name)
         if running is None:
             known = self._servers.get(name)
@@ -170,7 +184,7 @@ class Upstreams:
         return UpstreamStatus(server=server.name, state=state)
 
 
-async def _retired(running: Supervised) -> None:
+async def _retired(running: Served) -> None:
     """Let calls in flight end, then close."""
     try:
         async with asyncio.timeout(GRACE):

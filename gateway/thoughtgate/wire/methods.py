@@ -85,12 +85,12 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One page of `tools/list`: tool objects, lossless, and the cursor of the next page.
+    """One page of a list: its objects, lossless, and the cursor of the next page.
 
     `size` is the bytes it came in.
     """
 
-    tools: tuple[JsonObject, ...]
+    entries: tuple[JsonObject, ...]
     cursor: str | None
     size: int = field(default=0, compare=False)
 
@@ -231,20 +231,20 @@ def hop_meta(
     return meta
 
 
-def read_page(result: bytes) -> Page:
-    """Return one page of tools from a checked `tools/list` result.
+def read_page(result: bytes, member: str = "tools") -> Page:
+    """Return one page from a checked list result; `member` is what the list holds.
 
     An entry that is not an object is kept out of the page: it has no name to quarantine it by.
 
     Raises:
-        BadMessage: The result holds no list of tools.
+        BadMessage: The result holds no such list.
     """
     value = msgspec.json.decode(result)
-    tools, cursor = value.get("tools"), value.get("nextCursor")
-    if type(tools) is not list:
-        raise invalid_params(message='"tools" must be a list')
+    entries, cursor = value.get(member), value.get("nextCursor")
+    if type(entries) is not list:
+        raise invalid_params(message=f'"{member}" must be a list')
     return Page(
-        tools=tuple(tool for tool in tools if type(tool) is dict),
+        entries=tuple(entry for entry in entries if type(entry) is dict),
         cursor=cursor if type(cursor) is str else None,
         size=len(result),
     )

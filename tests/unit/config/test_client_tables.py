@@ -19,7 +19,7 @@ PIECES = st.sampled_from([
     "[[profiles]]\nname = 'x' # [mcp_servers.thoughtgate]",
     "[mcp_servers.NAME]\ncommand = \"npx\" # run it\nargs = [ # many\n  \"a\", # ]\n  'b',\n]",
     "[mcp_servers.NAME]\nenv = { KEY = \"s#cret\", \"o.k\" = '#' }",
-    "[mcp_servers.NAME]\n[ mcp_servers . NAME . env ]\nA = \"x\"\n# B\nB = '''\n[mcp_servers.x]\n'''",
+    "[mcp_servers.NAME]\n[ mcp_servers . NAME.env ]\nA = 'x'\n# B\nB = '''\n[mcp_servers.x]\n'''",
     "[mcp_servers.\"NAME.dotted\"]\nurl = \"https://x.example/mcp\"",
     "[table.NAME]\nwhen = 1979-05-27 07:32:00Z\ntext = \"\"\"\nodd \\\" \"\"\"\"\"\nn = 1_000",
 ])  # fmt: skip

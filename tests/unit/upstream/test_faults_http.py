@@ -17,7 +17,7 @@ from thoughtgate.core.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from thoughtgate.core.servers import Era, UpstreamState
+from thoughtgate.core.servers import Era, Server, Sharing, UpstreamState
 from thoughtgate.core.tools import Effect
 from thoughtgate.testing.fake_http import FakeHttp, Manners, fake_http
 from thoughtgate.testing.fake_server import FakeServer
@@ -38,6 +38,10 @@ def calls(endpoint: FakeHttp, name: str) -> int:
         message.get("method") == "tools/call" and message["params"]["name"] == name
         for message in endpoint.server.seen
     )
+
+
+def shared_server(url: str) -> Server:
+    return http_server(url, era=Era.HANDSHAKE, sharing=Sharing.SHARED)
 
 
 def methods(endpoint: FakeHttp) -> list[str]:
@@ -114,7 +118,7 @@ async def test_connections_are_kept_after_answers_of_both_kinds(era: Era, *, eve
 async def test_a_forgotten_session_is_opened_again_once_for_all_callers(
     endpoint: FakeHttp,
 ) -> None:
-    async with rig(http_server(endpoint.url, era=Era.HANDSHAKE)) as made:
+    async with rig(shared_server(endpoint.url)) as made:
         await made.call("echo")
         endpoint.sessions.clear()
         sent = [made.call("echo", {"n": n}) for n in range(10)]
@@ -143,7 +147,7 @@ async def test_the_session_is_given_back_at_the_end(endpoint: FakeHttp) -> None:
 async def test_a_server_without_streams_is_asked_for_one_only_once() -> None:
     async with (
         fake_http(manners=Manners(streams=False)) as endpoint,
-        rig(http_server(endpoint.url, era=Era.HANDSHAKE)) as made,
+        rig(shared_server(endpoint.url)) as made,
     ):
         for n in range(5):
             await made.call("echo", {"n": n})
@@ -153,7 +157,7 @@ async def test_a_server_without_streams_is_asked_for_one_only_once() -> None:
 
 @ERAS
 async def test_a_changed_list_is_listed_again(endpoint: FakeHttp, era: Era) -> None:
-    async with rig(http_server(endpoint.url, era=era)) as made:
+    async with rig(http_server(endpoint.url, era=era, sharing=Sharing.SHARED)) as made:
         await made.call("echo")
         await until(lambda: endpoint.server.listeners)
         await endpoint.server.change()
@@ -223,8 +227,8 @@ async def test_the_headers_of_the_stateless_era_mirror_the_call(endpoint: FakeHt
     server = http_server(endpoint.url, era=Era.STATELESS, headers={"x-key": "k"})
     async with rig(server) as made:
         await made.call("echo", {"region": "köln", "count": 3, "gone": None}, schema=schema)
-    headers = endpoint.requests[-1][1]
-    assert headers["mcp-method"] == "tools/call"
+    sent = [headers for _, headers in endpoint.requests]
+    headers = next(each for each in sent if each.get("mcp-method") == "tools/call")
     assert headers["mcp-name"] == "echo"
     assert headers["mcp-param-region"] == "=?base64?a8O2bG4=?="
     assert headers["mcp-param-count"] == "3"

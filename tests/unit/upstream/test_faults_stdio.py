@@ -386,7 +386,13 @@ async def test_errors_of_both_kinds_come_back_as_they_are() -> None:
         assert caught.value.rpc_data == {"why": "asked"}
 
 
-async def test_a_call_that_asks_for_input_is_garbled() -> None:
+async def test_a_result_that_asks_for_input_is_not_final_and_comes_back_as_it_is() -> None:
     async with rig(fake_stdio(era=Era.STATELESS)) as made:
-        with pytest.raises(UpstreamGarbled):
-            await within(made.send("want_input"))
+        result = await within(made.send("want_input"))
+    assert not result.final
+    assert json.loads(result.raw) == {"resultType": "input_required", "inputRequests": {}}
+
+
+async def test_nothing_that_an_old_server_says_of_its_result_makes_it_ask_for_input() -> None:
+    async with rig(fake_stdio(era=Era.HANDSHAKE)) as made:
+        assert (await within(made.send("want_input"))).final

@@ -1,13 +1,13 @@
 """Listing tools from a server that never comes to an end in one way or another."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from thoughtgate.core.calls import Call
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
-from thoughtgate.upstream.listing import MAX_BYTES, MAX_TOOLS, list_tools
+from thoughtgate.upstream.listing import MAX_BYTES, MAX_TOOLS, list_all
 from thoughtgate.upstream.ports import Counts, Peer
 from thoughtgate.wire.strict import dumps
 
@@ -26,6 +26,19 @@ class Endless:
         self.asked += 1
         return dumps({"tools": self._tools, "nextCursor": str(self.asked)})
 
+    @property
+    def questions(self) -> int:
+        raise NotImplementedError
+
+    async def subscribe(self, uri: str) -> None:
+        raise NotImplementedError
+
+    async def unsubscribe(self, uris: Sequence[str]) -> None:
+        raise NotImplementedError
+
+    def tell(self, method: str, params: JsonObject) -> None:
+        raise NotImplementedError
+
     async def call(self, call: Call) -> bytes:
         raise NotImplementedError
 
@@ -42,7 +55,7 @@ class Endless:
     ids=["many", "large"],
 )
 async def test_a_list_ends_at_its_limits_with_a_warning(server: Endless, word: str) -> None:
-    listing = await list_tools("far", server)
+    listing = await list_all("far", server, 5.0)
     assert word in listing.warnings[0]
     assert server.asked < 10
     assert len(listing.tools) == min(MAX_TOOLS, server.asked * 300)

@@ -121,14 +121,14 @@ def test_a_list_result_holds_the_tools_as_they_were_written() -> None:
     assert json.loads(new)["ttlMs"] == 5
     assert "nextCursor" not in json.loads(stateless.list_result(tools, None, 5, b"{}"))
     for raw in (old, new):
-        assert methods.read_page(raw) == methods.Page(tools=({"x": 1.1},), cursor="c")
+        assert methods.read_page(raw) == methods.Page(entries=({"x": 1.1},), cursor="c")
 
 
 def test_a_page_without_a_list_is_refused_and_odd_entries_are_kept_out() -> None:
     with pytest.raises(BadMessage):
         methods.read_page(b'{"tools":{}}')
     assert methods.read_page(b'{"tools":[1,{"name":"a"}],"nextCursor":7}') == methods.Page(
-        tools=({"name": "a"},), cursor=None
+        entries=({"name": "a"},), cursor=None
     )
 
 

@@ -17,7 +17,7 @@ from thoughtgate.core.errors import UpstreamDenied, UpstreamError, UpstreamLost
 from thoughtgate.core.servers import HttpTransport, Listing, Server, StdioTransport
 from thoughtgate.upstream.child import child_environment
 from thoughtgate.upstream.http_rules import target
-from thoughtgate.upstream.listing import list_tools
+from thoughtgate.upstream.listing import list_all
 from thoughtgate.upstream.opening import Means, open_link
 from thoughtgate.upstream.ports import HttpClient, HttpReply, HttpRequest
 
@@ -107,7 +107,7 @@ async def _ask(server: Server, means: Means) -> Asked:
         async with asyncio.timeout(min(server.start_timeout, PATIENCE)):
             link = await open_link(server, server.era, hearing)
             try:
-                listing = await list_tools(server.name, link)
+                listing = await list_all(server.name, link, PATIENCE / 4)
             finally:
                 await link.aclose()
     except (UpstreamError, TimeoutError) as error:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from thoughtgate.config.clients.places import Client
 from thoughtgate.core.domains import DEFAULT_DOMAIN
@@ -84,11 +84,11 @@ def entry_for(client: Client, target: Target) -> dict[str, Any]:
     return {**kind, "command": target.command, "args": list(target.args), **env}
 
 
-def connection(name: str, entry: object) -> Connection | None:
-    """Return what an entry leads to; None when it is surely another server's.
+def connection(name: str, entry: object, port: int = 0) -> Connection | None:
+    """Return what an entry leads to; None when it is another server's.
 
-    One that starts `thoughtgate serve --stdio` is ours, and so is a URL of this machine that ends
-    like ours, or any URL under our own name.
+    One that starts `thoughtgate serve --stdio` is ours, and so is a URL under a name that begins
+    with ours, or one like ours on this machine at `port`.
     """
     argv = _argv(entry)
     if argv:
@@ -99,9 +99,10 @@ def connection(name: str, entry: object) -> Connection | None:
     url = url_of(entry)
     if not url:
         return None
-    host, path = _parts(url)
-    found = _ENDPOINT.fullmatch(path)
-    if name != DEFAULT_NAME and not (found and host in _LOOPBACK):
+    parts = _parts(url)
+    found = _ENDPOINT.fullmatch(parts.path)
+    local = parts.hostname in _LOOPBACK and port and parts.port == port
+    if not name.startswith(DEFAULT_NAME) and not (found and local):
         return None
     domain = (found[1] or DEFAULT_DOMAIN) if found else ""
     return Connection(name=name, how="http", domain=domain, target=url)
@@ -148,10 +149,11 @@ def _domain_of(argv: Sequence[str]) -> str:
     return DEFAULT_DOMAIN
 
 
-def _parts(url: str) -> tuple[str, str]:
-    """Return host and path of a URL, both empty when it is none."""
+def _parts(url: str) -> SplitResult:
+    """Return the parts of a URL, all empty when it is none."""
     try:
         parts = urlsplit(url)
+        _ = parts.port  # read only now
     except ValueError:
-        return "", ""
-    return parts.hostname or "", parts.path
+        return urlsplit("")
+    return parts

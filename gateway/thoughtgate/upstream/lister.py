@@ -1,0 +1,60 @@
+"""One server's lists: read when its shared connection opens, and again whenever they changed.
+
+Never reads them for one client: what is listed is what everybody may see.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from thoughtgate.core.errors import UpstreamError
+from thoughtgate.core.servers import Listing, Server
+from thoughtgate.upstream.listing import list_all
+from thoughtgate.upstream.ports import Link
+
+_log = logging.getLogger(__name__)
+
+RELIST_GAP = 0.5
+"""Seconds between two listings of a server that keeps announcing changes."""
+
+_SHARE = 6
+"""The part of a server's time for starting that one of its lists beside the tools may take."""
+
+
+class Lister:
+    """Keeps a server's newest listing; `on_listing` takes each."""
+
+    def __init__(self, server: Server, on_listing: Callable[[Listing], None]) -> None:
+        self.newest: Listing | None = None
+        self._server = server
+        self._on_listing = on_listing
+        self._stale = asyncio.Event()
+
+    def changed(self) -> None:
+        """Learn that a list has changed; it is read again soon."""
+        self._stale.set()
+
+    async def read(self, link: Link) -> Listing:
+        """Read all lists now.
+
+        Raises:
+            UpstreamError: The tools cannot be listed.
+        """
+        listing = await list_all(self._server.name, link, self._server.start_timeout / _SHARE)
+        self.newest = listing
+        self._on_listing(listing)
+        return listing
+
+    async def keep(self, link: Link) -> None:
+        """Read the lists again whenever they changed, until cancelled."""
+        while True:
+            await self._stale.wait()
+            self._stale.clear()
+            try:
+                async with asyncio.timeout(self._server.start_timeout):
+                    await self.read(link)
+            except (UpstreamError, TimeoutError) as error:
+                _log.warning(
+                    "server %s: its changed lists cannot be read: %s", self._server.name, error
+                )
+            await asyncio.sleep(RELIST_GAP)
