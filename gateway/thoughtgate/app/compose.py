@@ -21,6 +21,7 @@ from thoughtgate.app.reasoning import (
     reasoning,
 )
 from thoughtgate.app.stores import open_registry
+from thoughtgate.app.tracing import trace_variables
 from thoughtgate.calls.gateway import Gateway
 from thoughtgate.calls.path import Equipment
 from thoughtgate.calls.slots import SlotLimits, Slots
@@ -77,7 +78,7 @@ async def opened(loaded: Loaded, environ: Mapping[str, str]) -> AsyncIterator[Ap
     async with AsyncExitStack() as ending:
         registry = await asyncio.to_thread(open_registry, loaded)
         ending.push_async_callback(asyncio.to_thread, registry.close)
-        exporter = from_environment(environ)
+        exporter = from_environment(trace_variables(loaded, environ))
         if exporter is not None:
             ending.push_async_callback(asyncio.to_thread, exporter.shutdown, SHUTDOWN)
         audit = AuditWriter(registry, required=loaded.settings.gateway.audit == "required")

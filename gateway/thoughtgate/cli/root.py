@@ -34,6 +34,10 @@ PLACES = {
         "thoughtgate.cli.server:server", "Register tool servers, and see how they stand."
     ),
     "tool": Place("thoughtgate.cli.tool:tool", "The tools of the registered servers."),
+    "init": Place(
+        "thoughtgate.cli.init:init",
+        "Write a configuration with a comment for each setting, by asking what matters.",
+    ),
     "doctor": Place(
         "thoughtgate.cli.doctor:doctor", "Look for what is wrong, and say what mends it."
     ),

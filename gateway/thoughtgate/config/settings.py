@@ -43,6 +43,13 @@ class GatewaySettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
     capture: Annotated[
         bool, Meta(description="Record arguments, results and prompts in traces.")
     ] = False
+    traces: Annotated[
+        str,
+        Meta(
+            pattern=r"^(https?://.+)?$",
+            description="Base URL of an OTLP endpoint that takes traces; `OTEL_*` variables win.",
+        ),
+    ] = ""
     plugins: Annotated[
         tuple[str, ...],
         Meta(description="Installed plug-in stages to use, by name, outermost first."),

@@ -15,6 +15,7 @@ from thoughtgate.app.doctor.servers import PATIENCE, Asked, Noting, check_server
 from thoughtgate.app.doctor.tools import check_tools, part
 from thoughtgate.app.entries import all_domains, all_servers
 from thoughtgate.app.stores import open_registry, registry_file
+from thoughtgate.app.tracing import trace_variables
 from thoughtgate.catalog import Part
 from thoughtgate.config.files import Surveyed
 from thoughtgate.config.settings import GatewaySettings
@@ -80,7 +81,9 @@ CHECKS: Mapping[str, Check] = {
     "registry": _aside(lambda about: store.check_store(about.registry)),
     "disk": _aside(lambda about: store.check_disk(about.registry.parent)),
     "port": _aside(lambda about: port.check_port(about.gateway.host, about.gateway.port)),
-    "traces": lambda about: traces.check_traces(about.environ),
+    "traces": lambda about: traces.check_traces(
+        trace_variables(about.surveyed.loaded, about.environ)
+    ),
     "versions": _aside(lambda _: versions.check_versions()),
 }
 """The checks that need nothing else."""
