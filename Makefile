@@ -20,9 +20,10 @@ $(READY): pyproject.toml requirements/dev.txt .ci/setup
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" bash .ci/setup
 	@touch $@
 
-peers: $(PEERS) ## install the npm peers that tests hold the gateway against
+peers: $(PEERS) ## install the npm and PyPI peers that tests hold the gateway against
 
-$(PEERS): tests/peers/package.json tests/peers/package-lock.json | $(READY)
+$(PEERS): tests/peers/package.json tests/peers/package-lock.json \
+  $(wildcard tests/peers/pypi/*.txt) | $(READY)
 	@echo "== peers"; $(BIN)/python tests/support/peers.py install
 
 demo: setup ## find, classify, count, report and send: the main job on this machine
@@ -67,4 +68,4 @@ lock: setup ## pin the newest allowed packages again (ARGS=--upgrade for newer o
 	  --no-header --no-annotate $(ARGS) pyproject.toml -o requirements/dev.txt
 
 clean: ## remove what setup and the tests made
-	@rm -rf $(VENV) tests/*/node_modules tests/conformance/out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) tests/*/node_modules tests/peers/.venv tests/conformance/out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

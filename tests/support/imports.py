@@ -12,10 +12,10 @@ from thoughtgate.config.imports.reading import Entry, Import, read_servers
 from thoughtgate.config.imports.variables import Surroundings
 from thoughtgate.core.errors import ConfigError
 
-HOME = Path("/home/ada")
-PROJECT_FILE = "/home/ada/work/.vscode/mcp.json"
+HOME = Path("/people/ada")
+PROJECT_FILE = "/people/ada/work/.vscode/mcp.json"
 ENVIRON = {"TOKEN": "t0k-hush", "REGION": "eu"}
-FILES = {"/home/ada/work/.env": "TOKEN=from-file\nMORE='m'\n", "/home/ada/work/bad.env": "x"}
+FILES = {"/people/ada/work/.env": "TOKEN=from-file\nMORE='m'\n", "/people/ada/work/bad.env": "x"}
 
 
 def read(

@@ -9,10 +9,10 @@ from tests.support.imports import only_one, problems, read
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import HttpTransport, StdioTransport
 
-WORK = "/home/ada/work"
+WORK = "/people/ada/work"
 NPX = {"command": "npx", "args": ["-y", "pkg"]}
 DEEP = {"mcp": {"servers": {"s": NPX}}}
-CODEX = "/home/ada/.codex/config.toml"
+CODEX = "/people/ada/.codex/config.toml"
 
 
 def claude(table: object, name: str = "s") -> str:
@@ -54,10 +54,10 @@ def test_every_client_s_file_is_known_by_its_shape(text: str) -> None:
         ({"command": "x", "env": {"A": "${TOKEN}", "N": 1, "B": True, "Z": None}},
          stdio("x", A="t0k-hush", N="1", B="true")),
         ({"command": "~/bin/x", "args": ["~/a", 8080, 1.5]},
-         stdio("/home/ada/bin/x", "~/a", "8080", "1.5")),
+         stdio("/people/ada/bin/x", "~/a", "8080", "1.5")),
         ({"command": "./x", "cwd": "sub"}, stdio("./x", cwd=f"{WORK}/sub")),
         ({"command": "x", "cwd": "${workspaceFolder}/a"}, stdio("x", cwd=f"{WORK}/a")),
-        ({"command": "x", "cwd": "~/a"}, stdio("x", cwd="/home/ada/a")),
+        ({"command": "x", "cwd": "~/a"}, stdio("x", cwd="/people/ada/a")),
         ({"command": "/Applications/My App/x"}, stdio("/Applications/My App/x")),
         ({"command": "x", "envFile": "${workspaceFolder}/.env", "env": {"MORE": "own"}},
          stdio("x", TOKEN="from-file", MORE="own")),
@@ -97,7 +97,7 @@ def test_a_codex_file_hands_variables_on_that_are_set() -> None:
     )
     found = read(text, file=CODEX)
     assert found.entries[0].found.transport == stdio(
-        "x", cwd="/home/ada", TOKEN="t0k-hush", REGION="eu", A="1"
+        "x", cwd="/people/ada", TOKEN="t0k-hush", REGION="eu", A="1"
     )
     assert found.entries[0].found.start_timeout == 1.5
     assert [str(note) for note in found.notes] == [

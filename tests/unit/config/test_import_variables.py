@@ -8,7 +8,7 @@ from thoughtgate.config.imports.folders import Folders, folders_of
 from thoughtgate.config.imports.variables import Filler, Surroundings
 from thoughtgate.core.errors import ConfigError
 
-HOME = Path("/home/ada")
+HOME = Path("/people/ada")
 PROJECT = Folders(base=HOME / "work", home=HOME, project=HOME / "work")
 NO_PROJECT = Folders(base=HOME, home=HOME)
 ENVIRON = {"TOKEN": "t0k", "EMPTY": "", "Program(x86)": "p", "DOLLAR": "${TOKEN}"}
@@ -47,11 +47,11 @@ def filler(folders: Folders | None = PROJECT, *, to_ask: tuple[str, ...] = ()) -
         ("$${TOKEN} $${not one at all}", "${TOKEN} ${not one at all}"),
         ("${DOLLAR}", "${TOKEN}"),
         ("${input:id}", "${TOKEN}"),
-        ("${userHome}${/}${pathSeparator}", "/home/ada//"),
-        ("${workspaceFolder}/x ${workspaceFolderBasename}", "/home/ada/work/x work"),
-        ("${workspaceRoot}", "/home/ada/work"),
+        ("${userHome}${/}${pathSeparator}", "/people/ada//"),
+        ("${workspaceFolder}/x ${workspaceFolderBasename}", "/people/ada/work/x work"),
+        ("${workspaceRoot}", "/people/ada/work"),
         ("${file:/run/key}", "</run>"),
-        ("${file:~/key}", "</home/ada>"),
+        ("${file:~/key}", "</people/ada>"),
     ],
 )
 def test_a_variable_is_filled_in_once(text: str, filled: str) -> None:
@@ -113,15 +113,15 @@ def test_a_default_without_end_is_no_endless_work() -> None:
 @pytest.mark.parametrize(
     ("file", "base", "project"),
     [
-        ("/home/ada/.cursor/mcp.json", "/home/ada", None),
-        ("/home/ada/.codeium/windsurf/mcp_config.json", "/home/ada", None),
-        ("/home/ada/.config/zed/settings.json", "/home/ada", None),
-        ("/home/ada/Library/Application Support/Claude/config.json", "/home/ada", None),
-        ("/home/ada/.claude.json", "/home/ada", None),
-        ("/home/ada/work/.vscode/mcp.json", "/home/ada/work", "/home/ada/work"),
-        ("/home/ada/work/.mcp.json", "/home/ada/work", "/home/ada/work"),
+        ("/people/ada/.cursor/mcp.json", "/people/ada", None),
+        ("/people/ada/.codeium/windsurf/mcp_config.json", "/people/ada", None),
+        ("/people/ada/.config/zed/settings.json", "/people/ada", None),
+        ("/people/ada/Library/Application Support/Claude/config.json", "/people/ada", None),
+        ("/people/ada/.claude.json", "/people/ada", None),
+        ("/people/ada/work/.vscode/mcp.json", "/people/ada/work", "/people/ada/work"),
+        ("/people/ada/work/.mcp.json", "/people/ada/work", "/people/ada/work"),
         ("/srv/api/.cursor/mcp.json", "/srv/api", "/srv/api"),
-        ("/home/ada/work/servers.json", "/home/ada/work", None),
+        ("/people/ada/work/servers.json", "/people/ada/work", None),
     ],
 )
 def test_a_file_knows_where_it_belongs(file: str, base: str, project: str | None) -> None:
