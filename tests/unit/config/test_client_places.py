@@ -15,7 +15,7 @@ from thoughtgate.config.clients.entries import (
 from thoughtgate.config.clients.places import CLIENTS, Machine, place, project_place, traces
 from thoughtgate.core.errors import ConfigError
 
-HOME = Path("/home/ana")
+HOME = Path("/srv/ana")
 PIPE = pipe(("/bin/thoughtgate",), "work", "/etc/t.toml", {"THOUGHTGATE_HOME": "/srv/t"})
 URL = Endpoint(url="http://127.0.0.1:8765/mcp/work")
 ARGS = ["serve", "--stdio", "--domain", "work", "--config", "/etc/t.toml"]
