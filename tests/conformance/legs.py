@@ -100,8 +100,9 @@ _LEFT: Final = "the client ended early; stderr.txt says why"
 class Report:
     """How a leg ended.
 
-    `others` are scenarios that were run and are not scored: pending ones and extensions. `traces` are the requests at the
-    server, the audit rows and the spans; `complaints` is what does not add up among them.
+    `others` are scenarios that were run and are not scored: pending ones, and extensions. `traces`
+    are the requests at the server, the audit rows and the spans; `complaints` is what does not add
+    up among them.
     """
 
     key: str
