@@ -85,12 +85,14 @@ class FakeHttp:
             await self._post(headers, body, out)
         elif method == "DELETE":
             self.sessions.discard(session)
+            self.server.memory.pop(session, None)
             await out.whole(b"", 200)
         elif not self.manners.streams:
             await out.whole(b"", 405)
         elif session not in self.sessions:
             await out.whole(b"", 404)
         else:
+            out.session = session
             await self._stream(out)
 
     async def _post(self, headers: _Headers, body: bytes, out: "_HttpOut") -> None:
@@ -123,9 +125,11 @@ class FakeHttp:
 
         await out.open_events()
         self.server.listeners.add(changed)
+        self.server.joined(out.session, out)
         try:
             await out.closed()
         finally:
+            self.server.left(out.session)
             self.server.listeners.discard(changed)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
+from thoughtgate.testing.fake_offers import OFFERED, OFFERS, Followed
 from thoughtgate.testing.fake_tools import BEHAVIOURS
 from thoughtgate.testing.fake_turn import Out, Script, Turn
 from thoughtgate.wire import codes, handshake, methods, stateless
@@ -30,6 +31,7 @@ from thoughtgate.wire.messages import (
     Request,
     decode,
     encode_failure,
+    encode_notification,
     encode_request,
 )
 
@@ -43,6 +45,12 @@ class FakeServer:
         self.cancels: list[MessageId] = []
         self.extra_tools = 0
         self.listeners: set[Callable[[], Awaitable[None]]] = set()
+        self.memory: dict[str, JsonObject] = {}
+        self.greetings: dict[str, JsonObject] = {}
+        self.later: list[JsonObject] = []
+        self.followed = Followed()
+        self._standing: dict[str, Out] = {}
+        self._joined = asyncio.Event()
         self._turns: dict[MessageId, Turn] = {}
         self._asked: dict[MessageId, asyncio.Future[JsonObject]] = {}
         self._last_asked = 1000
@@ -54,7 +62,11 @@ class FakeServer:
             methods.LISTEN: self._listen,
             methods.PING: self._nothing,
             methods.SET_LEVEL: self._nothing,
+            methods.SUBSCRIBE: self._subscribe,
+            methods.UNSUBSCRIBE: self._subscribe,
         }
+        if self.script.offers:
+            self._methods = {**self._methods, **OFFERS}
 
     @property
     def running(self) -> int:
@@ -114,13 +126,48 @@ class FakeServer:
         finally:
             self._turns.pop(message.id, None)
 
-    async def ask(self, method: str, out: Out) -> JsonObject:
+    async def ask(self, method: str, out: Out, params: JsonObject) -> JsonObject:
         """Send a request of the server's own and return what came back."""
         self._last_asked += 1
         future: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._asked[self._last_asked] = future
-        await out.send(encode_request(self._last_asked, method, {}))
+        await out.send(encode_request(self._last_asked, method, params))
         return await future
+
+    async def ask_only(self, method: str, out: Out) -> MessageId:
+        """Send a request of the server's own and return its id."""
+        self._last_asked += 1
+        await out.send(encode_request(self._last_asked, method, {}))
+        return self._last_asked
+
+    def joined(self, session: str, out: Out) -> None:
+        """Learn where a session hears what belongs to no call."""
+        self._standing[session] = out
+        self._joined.set()
+
+    def left(self, session: str) -> None:
+        """Learn that a session listens no more."""
+        self._standing.pop(session, None)
+
+    async def standing(self, session: str) -> Out:
+        """Return where a session hears what belongs to no call, as soon as it listens."""
+        while session not in self._standing:
+            self._joined.clear()
+            await self._joined.wait()
+        return self._standing[session]
+
+    async def announce(self, out: Out, method: str, params: JsonObject) -> None:
+        """Send a notification that belongs to no call."""
+        await out.send(encode_notification(method, params))
+
+    async def update(self, uri: str, follows: str) -> None:
+        """Tell of a changed resource whoever follows it, or `follows` when that is given."""
+        for session in self.followed.sessions(follows or uri):
+            if session in self._standing:
+                await self.announce(self._standing[session], methods.RESOURCE_UPDATED, {"uri": uri})
+        for turn in self.followed.turns(follows or uri):
+            marked = {"_meta": {stateless.SUBSCRIPTION_KEY: turn.request.id}}
+            await turn.notify(methods.RESOURCE_UPDATED, {"uri": uri, **marked})
 
     async def _serve(self, turn: Turn) -> None:
         method = turn.request.method
@@ -148,17 +195,23 @@ class FakeServer:
     async def _initialize(self, turn: Turn) -> None:
         await turn.reply({
             "protocolVersion": handshake.LATEST,
-            "capabilities": {"tools": {"listChanged": True}, "logging": {}},
+            "capabilities": self._capabilities(),
             "serverInfo": {"name": "fake", "version": "1"},
             "instructions": "break me",
         })
+        self.greetings[turn.session] = turn.request.params
         if turn.out.lasting:
+            self.joined(turn.session, turn.out)
             self.listeners.add(lambda: turn.notify(methods.TOOLS_CHANGED, {}))
+
+    def _capabilities(self) -> JsonObject:
+        tools = {"tools": {"listChanged": True}, "logging": {}}
+        return {**tools, **OFFERED} if self.script.offers else tools
 
     async def _discover(self, turn: Turn) -> None:
         await turn.reply({
             "supportedVersions": list(stateless.VERSIONS),
-            "capabilities": {"tools": {"listChanged": True}, "logging": {}},
+            "capabilities": self._capabilities(),
             "instructions": "break me",
             "_meta": {stateless.SERVER_KEY: {"name": "fake", "version": "1"}},
         })
@@ -190,19 +243,26 @@ class FakeServer:
             with Path(self.script.journal).open("a", encoding="utf-8") as journal:
                 journal.write(f"{name}\n")
 
+    async def _subscribe(self, turn: Turn) -> None:
+        following = turn.request.method == methods.SUBSCRIBE
+        self.followed.change(turn.session, str(turn.request.params["uri"]), following=following)
+        await turn.reply({})
+
     async def _listen(self, turn: Turn) -> None:
         marked = {"_meta": {stateless.SUBSCRIPTION_KEY: turn.request.id}}
-        honoured = {"notifications": {"toolsListChanged": True}, **marked}
-        await turn.notify(methods.ACKNOWLEDGED, honoured)
+        wanted = turn.request.params["notifications"]
+        await turn.notify(methods.ACKNOWLEDGED, {"notifications": wanted, **marked})
 
         async def changed() -> None:
             await turn.notify(methods.TOOLS_CHANGED, marked)
 
         self.listeners.add(changed)
+        self.followed.listening.append(turn)
         try:
             await turn.cancelled.wait()
         finally:
             self.listeners.discard(changed)
+            self.followed.listening.remove(turn)
 
     async def _nothing(self, turn: Turn) -> None:
         await turn.reply({})
@@ -225,6 +285,7 @@ class _Stdout:
     """This process's standard output as `Out`."""
 
     lasting = True
+    session = ""
 
     async def send(self, data: bytes) -> None:
         await self.raw(data + b"\n")
@@ -268,6 +329,7 @@ def main() -> None:
     parser.add_argument("--exit", type=int, help="exit at once with this code")
     parser.add_argument("--banner", default="", help="write this to standard output first")
     parser.add_argument("--stderr", default="", help="write this to standard error first")
+    parser.add_argument("--offers", action="store_true", help="offer prompts and resources too")
     parser.add_argument("--ignore-eof", action="store_true", help="live on without input")
     parser.add_argument("--ignore-term", action="store_true", help="live on after SIGTERM")
     asked = parser.parse_args()
@@ -285,6 +347,7 @@ def main() -> None:
         endless=asked.endless_list,
         only_initialize=asked.only_initialize,
         journal=asked.journal,
+        offers=asked.offers,
     )
     if asked.ignore_term:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

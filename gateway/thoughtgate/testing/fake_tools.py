@@ -9,6 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 
 from thoughtgate.core.json import JsonObject
+from thoughtgate.testing.fake_talk import TALKING
 from thoughtgate.testing.fake_turn import Turn
 from thoughtgate.wire import methods
 from thoughtgate.wire.messages import encode_reply
@@ -168,23 +169,12 @@ async def pid(turn: Turn, arguments: JsonObject) -> None:
     await turn.reply({"content": [], "structuredContent": {"pid": os.getpid()}})
 
 
-async def ask(turn: Turn, arguments: JsonObject) -> None:
-    """Send a request of the server's own and return what came back."""
-    answer = await turn.ask(str(arguments["method"]))
-    await turn.reply({"content": [], "structuredContent": dict(answer)})
-
-
-async def want_input(turn: Turn, arguments: JsonObject) -> None:
-    """Ask for input in the way of the stateless era."""
-    await turn.reply({"resultType": "input_required", "inputRequests": {}})
-
-
 Behaviour = Callable[[Turn, JsonObject], Awaitable[None]]
 
 BEHAVIOURS: Mapping[str, Behaviour] = {
     behave.__name__: behave
     for behave in (
         echo, tool_error, fail, progress, stray_progress, log, hang, stubborn, endless, crash,
-        half, twice, noise, big, broken, stderr, change, seen, spawn, orphan, pid, ask, want_input,
+        half, twice, noise, big, broken, stderr, change, seen, spawn, orphan, pid,
     )
-}  # fmt: skip
+} | dict(TALKING)  # fmt: skip

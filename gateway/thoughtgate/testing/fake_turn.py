@@ -10,7 +10,9 @@ from typing import Any, Protocol
 
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
+from thoughtgate.wire import handshake
 from thoughtgate.wire.messages import (
+    MessageId,
     Request,
     encode_failure,
     encode_notification,
@@ -37,12 +39,18 @@ class Script:
     endless: bool = False
     only_initialize: bool = False
     journal: str = ""
+    offers: bool = False
+    broken_prompts: bool = False
 
 
 class Out(Protocol):
-    """Where a turn's messages go; `lasting` when it stays open after the reply."""
+    """Where a turn's messages go; `lasting` when it stays open after the reply.
+
+    `session` is the session that it belongs to, empty where there is none.
+    """
 
     lasting: bool
+    session: str
 
     async def send(self, data: bytes) -> None:
         """Send one message."""
@@ -58,16 +66,39 @@ class Out(Protocol):
 
 
 class Host(Protocol):
-    """The server, as its tools see it; `seen` is every message that came."""
+    """The server, as its tools see it; `seen` is every message that came.
 
+    `memory` and `greetings` are by session, `later` are answers to questions outside of calls.
+    """
+
+    script: Script
     seen: list[JsonObject]
+    memory: dict[str, JsonObject]
+    greetings: dict[str, JsonObject]
+    later: list[JsonObject]
 
     async def change(self) -> None:
         """Offer one more tool and say so."""
         ...
 
-    async def ask(self, method: str, out: Out) -> JsonObject:
+    async def ask(self, method: str, out: Out, params: JsonObject) -> JsonObject:
         """Send a request of the server's own and return what came back."""
+        ...
+
+    async def ask_only(self, method: str, out: Out) -> MessageId:
+        """Send a request of the server's own and return its id."""
+        ...
+
+    async def standing(self, session: str) -> Out:
+        """Return where a session hears what belongs to no call, as soon as it listens."""
+        ...
+
+    async def announce(self, out: Out, method: str, params: JsonObject) -> None:
+        """Send a notification that belongs to no call."""
+        ...
+
+    async def update(self, uri: str, follows: str) -> None:
+        """Tell of a changed resource whoever follows it, or `follows` when that is given."""
         ...
 
 
@@ -81,6 +112,11 @@ class Turn:
     out: Out
     headers: Mapping[str, str] = field(default_factory=dict)
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def session(self) -> str:
+        """Return the session that the request came in."""
+        return self.headers.get(handshake.SESSION_HEADER, "") or self.out.session
 
     @property
     def meta(self) -> JsonObject:
@@ -103,6 +139,6 @@ class Turn:
         """Send a notification on the request's stream."""
         await self.out.send(encode_notification(method, params))
 
-    async def ask(self, method: str) -> JsonObject:
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request of the server's own and return what came back."""
-        return await self.server.ask(method, self.out)
+        return await self.server.ask(method, self.out, params)
