@@ -3,6 +3,7 @@
 import socket
 import ssl
 import struct
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,11 +11,17 @@ from pathlib import Path
 import pytest
 import trustme
 
+from tests.support.logins import make_login
 from tests.support.patient import TINY, Patient
 from tests.support.raw_http import Wire, raw_http
 from thoughtgate.app.doctor.findings import Severity
+from thoughtgate.app.logins import stored
+from thoughtgate.app.stores import open_registry
+from thoughtgate.config.files import load
 from thoughtgate.core.errors import ConfigError
+from thoughtgate.core.servers import HttpTransport, Server
 from thoughtgate.testing.fake_http import Manners, fake_http
+from thoughtgate.upstream.auth import Account, Login
 
 OBJECT = {"type": "object"}
 WELL = {"name": "well", "inputSchema": OBJECT}
@@ -201,6 +208,38 @@ async def test_a_server_that_wants_a_login_is_told_with_the_command(
         found = await patient.finding("web")
     assert found.code == "login_needed"
     assert "thoughtgate server login web" in found.mend
+
+
+def keep(patient: Patient, login: Login) -> None:
+    server = Server(name="web", transport=HttpTransport(url=login.account.url))
+    registry = open_registry(load(patient.config, patient.environ))
+    try:
+        registry.put_server(server)
+        registry.put_login(stored(login))
+    finally:
+        registry.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"refused": "invalid_grant"}, "login_expired"),
+        ({"refresh_token": "", "expires_at": 1.0}, "login_expired"),
+        ({"expires_at": 1.0}, ""),
+        ({"expires_at": time.time() + 3600}, "login_expired"),
+    ],
+    ids=["over", "ended", "renewed when used", "refused by the server"],
+)
+async def test_a_login_that_expired_is_told_with_the_command(
+    patient: Patient, fields: dict[str, object], code: str
+) -> None:
+    async with answering(401) as url:
+        origin = url.rpartition("/")[0]
+        keep(patient, make_login(origin, account=Account("web", url), **fields))
+        found = await patient.findings("web")
+        assert [one.code for one in found] == [code] * bool(code)
+    assert all(one.mend == "thoughtgate server login web" for one in found)
+    assert "good" not in str(found)
 
 
 async def test_a_server_that_breaks_is_told_as_it_says(patient: Patient) -> None:

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from thoughtgate.app.doctor import clock, configuration, port, store, traces, versions
 from thoughtgate.app.doctor.findings import Checked, Finding, Severity
+from thoughtgate.app.doctor.logins import HeldLogins
 from thoughtgate.app.doctor.servers import PATIENCE, Asked, Noting, check_server
 from thoughtgate.app.doctor.tools import check_tools, part
 from thoughtgate.app.entries import all_domains, all_servers
+from thoughtgate.app.logins import read_logins
 from thoughtgate.app.stores import open_registry, registry_file
 from thoughtgate.app.tracing import trace_variables
 from thoughtgate.catalog import Part
@@ -40,6 +42,7 @@ class Examination:
         self.began = clock.now()
         self.servers: tuple[Server, ...] = ()
         self.domains: tuple[Domain, ...] = ()
+        self.logins = HeldLogins(())
         self.asked: list[Asked] = []
         self.dates: Mapping[str, tuple[str, float]] = {}
 
@@ -154,6 +157,7 @@ def _fill(about: Examination) -> Finding | None:
     try:
         about.domains = all_domains(loaded, registry)
         about.servers = all_servers(loaded, registry)
+        about.logins = HeldLogins(read_logins(about.servers, registry))
     except StoreError as error:
         return store.judged_error(error, path)
     finally:
@@ -185,7 +189,7 @@ async def _servers(
     )
 
     async def look(server: Server) -> Checked:
-        checked, asked = await check_server(server, means, client)
+        checked, asked = await check_server(server, means, client, about.logins)
         about.asked.append(asked)
         return checked
 

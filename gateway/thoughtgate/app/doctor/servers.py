@@ -13,8 +13,10 @@ from urllib.parse import urlsplit
 from thoughtgate.app.doctor.commands import command_findings
 from thoughtgate.app.doctor.connecting import connect_finding
 from thoughtgate.app.doctor.findings import Checked, Finding
+from thoughtgate.app.doctor.logins import HeldLogins, judged_login, over
 from thoughtgate.core.errors import UpstreamDenied, UpstreamError, UpstreamLost
 from thoughtgate.core.servers import HttpTransport, Listing, Server, StdioTransport
+from thoughtgate.upstream.auth import Login
 from thoughtgate.upstream.child import child_environment
 from thoughtgate.upstream.http_rules import target
 from thoughtgate.upstream.listing import list_all
@@ -59,17 +61,25 @@ class Asked:
     listing: Listing | None = None
     error: UpstreamError | TimeoutError | None = None
     status: int = 0
+    logged_in: bool = False
     noise: tuple[bytes, ...] = ()
 
 
-async def check_server(server: Server, means: Means, client: Noting) -> tuple[Checked, Asked]:
+async def check_server(
+    server: Server, means: Means, client: Noting, logins: HeldLogins
+) -> tuple[Checked, Asked]:
     """Look at one server; what it offers stands in the second value."""
     asked = Asked(server=server)
-    findings = tuple(_before(server, means.environ))
+    login = logins.of(server)
+    if login is not None and login.renewable and time.time() >= login.renew_at:
+        said = "not asked: its login is renewed when it is used next"
+        return Checked(name=f"server {server.name}", said=said), asked
+    findings = tuple(_before(server, means.environ, login))
     if not findings:
-        asked = await _ask(server, means)
+        asked = await _ask(server, replace(means, credentials=logins))
         if isinstance(server.transport, HttpTransport):
-            asked = replace(asked, status=client.statuses.get(server.transport.url, 0))
+            status = client.statuses.get(server.transport.url, 0)
+            asked = replace(asked, status=status, logged_in=login is not None)
         findings = tuple(judged(asked))
         if asked.listing is None and isinstance(server.transport, HttpTransport):
             findings = (await connect_finding(server.name, server.transport.url) or findings[0],)
@@ -93,8 +103,12 @@ def judged(asked: Asked) -> Iterator[Finding]:
         )
 
 
-def _before(server: Server, environ: Mapping[str, str]) -> Iterator[Finding]:
+def _before(server: Server, environ: Mapping[str, str], login: Login | None) -> Iterator[Finding]:
+    """Yield what is wrong before a server is asked."""
     transport = server.transport
+    ended = None if login is None else judged_login(login, time.time())
+    if ended is not None:
+        yield ended
     if isinstance(transport, StdioTransport):
         path = child_environment(transport.env, environ)["PATH"]
         yield from command_findings(server.name, transport.argv, path=path, cwd=transport.cwd)
@@ -137,6 +151,8 @@ def _failure(asked: Asked) -> Finding:
 
 def _http_failure(server: Server, url: str, asked: Asked, said: str) -> Finding:
     where, shown = f"server {server.name}", _place(url)
+    if asked.logged_in and isinstance(asked.error, UpstreamDenied):
+        return over(server.name, f"{shown} refuses the login that is kept for it")
     if asked.status in _DENIED or isinstance(asked.error, UpstreamDenied):
         return Finding(
             code="login_needed",
