@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from thoughtgate.core.calls import Principal, Session
+from thoughtgate.core.calls import Listener, Principal, Session
 from thoughtgate.core.errors import Overloaded
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
@@ -22,10 +22,11 @@ _ID_BYTES = 24
 class Connected:
     """One session. `capabilities` and `client` are the client's objects as they came.
 
-    `id` is unguessable and made of visible ASCII; `log_level` is None until the client sets one.
+    `id` is unguessable and made of visible ASCII, empty before the session is open; `log_level` is
+    None until the client sets one.
     """
 
-    id: str
+    id: str = ""
     principal: Principal
     domain: str
     version: str
@@ -33,10 +34,16 @@ class Connected:
     capabilities: JsonObject = field(default_factory=dict)
     log_level: str | None = None
 
-    @property
-    def session(self) -> Session:
-        """Return what a call carries of it."""
-        return Session(id=self.id, era=Era.HANDSHAKE, version=self.version, client=self.client)
+    def session(self, peer: Listener | None) -> Session:
+        """Return what a call carries of it; `peer` is the client outside of calls."""
+        return Session(
+            id=self.id,
+            era=Era.HANDSHAKE,
+            version=self.version,
+            client=self.client,
+            capabilities=self.capabilities,
+            peer=peer,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,16 +83,8 @@ class Sessions:
         """Return how many sessions are open."""
         return len(self._seats)
 
-    def open(
-        self,
-        principal: Principal,
-        *,
-        domain: str,
-        version: str,
-        client: JsonObject,
-        capabilities: JsonObject,
-    ) -> Connected:
-        """Open a session.
+    def open(self, newcomer: Connected) -> Connected:
+        """Open a session, under a random id when the newcomer brings none.
 
         Raises:
             Overloaded: Too many sessions are open, and all of them are in use.
@@ -93,14 +92,9 @@ class Sessions:
         self.expire()
         if len(self._seats) >= self._limits.cap and not self._make_room():
             raise Overloaded(message="too many sessions are open; close one, or try again later")
-        connected = Connected(
-            id=secrets.token_urlsafe(_ID_BYTES),
-            principal=principal,
-            domain=domain,
-            version=version,
-            client=client,
-            capabilities=capabilities,
-        )
+        connected = newcomer
+        if not newcomer.id:
+            connected = replace(newcomer, id=secrets.token_urlsafe(_ID_BYTES))
         self._seats[connected.id] = _Seat(connected=connected, used=self._clock())
         return connected
 

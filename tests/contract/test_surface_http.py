@@ -319,10 +319,10 @@ async def test_a_subscriber_hears_only_what_it_asked_for(
     writer.write(peer.head("POST", "/mcp", len(body), headers) + body)
     frame = await within(reader.readuntil(b"acknowledged" + b'"'))
     frame += await within(reader.readuntil(b"\n\n"))
-    assert b'"notifications":{}' in frame
-    gateway.add("late")
-    frame = await within(reader.readuntil(b"\n\n"))
-    assert b"list_changed" not in frame
+    assert b'"notifications":{"promptsListChanged":true}' in frame
+    gateway.add("late").offer("name", "later")
+    frame = await within(reader.readuntil(b"list_changed"))
+    assert b"tools" not in frame
     writer.close()
 
 
@@ -409,11 +409,14 @@ async def test_an_envelope_is_needed(peer: HttpPeer) -> None:
 
 
 async def test_methods_that_are_not_carried_do_not_exist(peer: HttpPeer) -> None:
-    for method in ("resources/list", "prompts/list", "initialize", "ping", "Tools/call"):
+    for method in (
+        *("initialize", "ping", "logging/setLevel", "Tools/call", "acme/unknown"),
+        *("resources/subscribe", "resources/unsubscribe", "roots/list"),
+    ):
         got = await peer.ask(method, {})
         assert (got.status, got.error["code"]) == (404, -32601)
     session = await peer.hello()
-    for method in ("resources/list", "server/discover"):
+    for method in ("sampling/createMessage", "server/discover", "acme/unknown"):
         got = await peer.post(request(method, {}), session)
         assert (got.status, got.error["code"]) == (200, -32601)
 

@@ -72,9 +72,11 @@ def test_the_sdk_reads_our_notifications() -> None:
     frame = methods.encode_notice(Notice(kind=NoticeKind.LOG, params=log), None)
     assert frame is not None
     new_types.LoggingMessageNotification.model_validate_json(frame)
-    acknowledged = stateless.acknowledged("s", tools=True)
+    acknowledged = stateless.acknowledged("s", stateless.Filter(lists=frozenset({"tools"})))
     new_types.SubscriptionsAcknowledgedNotification.model_validate_json(acknowledged)
-    new_types.ToolListChangedNotification.model_validate_json(stateless.tools_changed(1))
+    new_types.ToolListChangedNotification.model_validate_json(
+        stateless.subscribed(1, methods.TOOLS_CHANGED, {})
+    )
 
 
 def test_the_sdk_reads_our_requests() -> None:

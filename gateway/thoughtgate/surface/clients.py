@@ -4,16 +4,25 @@ Who is connected is kept in `sessions`; here is only what ends with the process.
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from thoughtgate.core.calls import Principal
+from thoughtgate.core.calls import Principal, Session
+from thoughtgate.core.json import JsonObject
 from thoughtgate.sessions import Connected, Sessions
-from thoughtgate.surface.changes import Bell, Changes
+from thoughtgate.surface.asking import Asks
+from thoughtgate.surface.comebacks import Comebacks
+from thoughtgate.surface.mailbox import Changes, Mailbox
+from thoughtgate.surface.ports import Gateway
+from thoughtgate.surface.relay import Peer
+from thoughtgate.surface.tapes import Shelf, Tape
 from thoughtgate.wire.handshake import Hello
 from thoughtgate.wire.ids import InFlight
 
 if TYPE_CHECKING:
     import asyncio
+
+DEFAULT_LEVEL = "info"
+"""The lowest log level sent to a client that never called `logging/setLevel`."""
 
 
 class Running:
@@ -21,7 +30,7 @@ class Running:
 
     __slots__ = ("_task", "given_up")
 
-    def __init__(self, task: "asyncio.Task[None] | None") -> None:
+    def __init__(self, task: "asyncio.Task[Any] | None") -> None:
         self._task = task
         self.given_up = False
 
@@ -39,18 +48,27 @@ class Running:
 
 @dataclass(slots=True)
 class Live:
-    """The live side of one session. `bell` rings for its open stream, or keeps a change for it."""
+    """The live side of one session. `tape` holds what its GET streams have told."""
 
-    bell: Bell
+    session: Session
+    mailbox: Mailbox
+    peer: Peer
+    asks: Asks
     running: InFlight[Running] = field(default_factory=InFlight)
+    tape: Tape | None = None
 
 
 class Clients:
     """The sessions of clients, each with its live side; both end together."""
 
-    def __init__(self, sessions: Sessions, changes: Changes) -> None:
+    def __init__(
+        self, gateway: Gateway, sessions: Sessions, changes: Changes, comebacks: Comebacks
+    ) -> None:
         self.sessions = sessions
+        self.shelf = Shelf()
+        self._gateway = gateway
         self._changes = changes
+        self._comebacks = comebacks
         self._live: dict[str, Live] = {}
         self._closed = False
         self._unwatch = sessions.watch(self._ended)
@@ -61,46 +79,72 @@ class Clients:
         Raises:
             Overloaded: Too many sessions are open.
         """
-        connected = self.sessions.open(
-            principal,
-            domain=domain,
-            version=hello.version,
-            client=hello.client,
-            capabilities=hello.capabilities,
+        return self._open(
+            self._comebacks.new_id(hello, principal, domain), hello, principal, domain
         )
-        self._live[connected.id] = Live(self._changes.join(domain))
-        return connected
 
     def find(
         self, session_id: str, principal: Principal, domain: str
     ) -> tuple[Connected, Live] | None:
-        """Return a session; another principal's or domain's looks like one that does not exist."""
+        """Return a session; another principal's or domain's looks like one that does not exist.
+
+        Raises:
+            Overloaded: It is one of an earlier process, and too many sessions are open.
+        """
         connected = self.sessions.find(session_id, principal)
         live = self._live.get(session_id)
-        if connected is None or live is None or connected.domain != domain:
+        if live is None:
+            returned = self._comebacks.open(session_id, principal, domain)
+            if returned is None:
+                return None
+            connected = self._open(session_id, returned, principal, domain)
+            live = self._live[session_id]
+        if connected is None or connected.domain != domain:
             return None
         return connected, live
 
-    def new_bell(self, live: Live) -> Bell:
-        """Return a fresh bell for the session's next stream; the stream before it ends.
+    def set_log_level(self, client: Connected, live: Live, level: str) -> None:
+        """Remember which log messages a client wants, in its calls and outside of them."""
+        live.peer.level = level
+        self.sessions.set_log_level(client.id, client.principal, level)
 
-        A change that no stream has told yet rings at once.
-        """
-        old = live.bell
-        live.bell = self._changes.join(old.domain)
-        old.pass_on(live.bell)
-        self._changes.leave(old)
-        return live.bell
+    def tell(self, client: Connected, method: str, params: JsonObject) -> None:
+        """Pass a client's notification on to the servers that it has connections to."""
+        self._gateway.tell(client.id, method, params)
 
     def close(self) -> None:
         """Stop watching the sessions; they themselves stay."""
         if not self._closed:
             self._closed = True
             self._unwatch()
+            for live in self._live.values():
+                live.asks.close()
+
+    def _open(self, id_: str, hello: Hello, principal: Principal, domain: str) -> Connected:
+        connected = self.sessions.open(
+            Connected(
+                id=id_,
+                principal=principal,
+                domain=domain,
+                version=hello.version,
+                client=hello.client,
+                capabilities=hello.capabilities,
+            )
+        )
+        mailbox, asks = self._changes.join(domain), Asks(hello.capabilities)
+        peer = Peer(mailbox, asks, lambda: self._gateway.view(domain), DEFAULT_LEVEL)
+        self._live[id_] = Live(connected.session(peer), mailbox, peer, asks)
+        return connected
 
     def _ended(self, connected: Connected) -> None:
+        self._comebacks.end(connected.id)
         live = self._live.pop(connected.id, None)
-        if live is not None:
-            self._changes.leave(live.bell)
-            for running in live.running.values():
-                running.give_up()
+        if live is None:
+            return
+        self._changes.leave(live.mailbox)
+        for running in live.running.values():
+            running.give_up()
+        live.asks.close()
+        self.shelf.forget(connected.id)
+        self._gateway.leave(live.peer)
+        self._gateway.leave_session(connected.id)

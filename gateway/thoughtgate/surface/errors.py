@@ -31,9 +31,7 @@ _log = logging.getLogger("thoughtgate.surface")
 _FOR_MODELS = (InvalidArguments, CallerReplied, NotAsked, Refused, Overloaded, UpstreamError)
 """What a model may mend or work around: a result with `isError`, not a protocol error."""
 
-_OF_A_HOP = frozenset({
-    codes.HEADER_MISMATCH, codes.MISSING_CAPABILITY, codes.UNSUPPORTED_VERSION,
-})  # fmt: skip
+_OF_A_HOP = frozenset({codes.HEADER_MISMATCH, codes.UNSUPPORTED_VERSION})
 """What a server says of the request that we made: a client would take it for its own."""
 
 
@@ -87,11 +85,26 @@ def failed_by(error: GateError) -> Failed:
         return Failed(error.rpc_code, error.message, error.data)
     if isinstance(error, BadMessage):
         return Failed(error.rpc_code, error.message, _data(error))
-    if isinstance(error, Malformed | UnknownTarget):
+    if isinstance(error, Malformed | UnknownTarget | InvalidArguments):
         return Failed(codes.INVALID_PARAMS, error.message, _data(error))
     if isinstance(error, _FOR_MODELS):
         return Failed(codes.INTERNAL_ERROR, error.message, _data(error))
     return _bug()
+
+
+def unknown_method(method: str) -> BadMessage:
+    """Return the error for a method that nobody here carries."""
+    return BadMessage(message=f"method not found: {method[:120]}", rpc_code=codes.METHOD_NOT_FOUND)
+
+
+def no_resource(uri: str) -> BadMessage:
+    """Return the error for a URI that no server here has; `data` names it."""
+    error = BadMessage(
+        message=f"unknown resource: {uri[:120]}; list the resources and their templates",
+        rpc_code=codes.INVALID_PARAMS,
+    )
+    error.data = {"uri": uri}
+    return error
 
 
 def _data(error: GateError) -> JsonObject:

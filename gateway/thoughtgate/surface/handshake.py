@@ -3,28 +3,25 @@
 Never frames a reply: each method returns the bytes of a result or raises.
 """
 
-from typing import Final
+from dataclasses import replace
 
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
-from thoughtgate.core.traces import SpanContext
-from thoughtgate.sessions import Connected, Sessions
-from thoughtgate.surface.tools import Asker, Emit, ToolDesk
-from thoughtgate.wire import codes, handshake, methods
-from thoughtgate.wire.messages import BadMessage, Request
-
-CAPABILITIES: Final[JsonObject] = {"tools": {"listChanged": True}, "logging": {}}
-
-DEFAULT_LEVEL: Final = "info"
-"""The lowest log level sent to a client that never called `logging/setLevel`."""
+from thoughtgate.sessions import Connected
+from thoughtgate.surface.clients import DEFAULT_LEVEL, Clients, Live
+from thoughtgate.surface.desk import Asker, Desk
+from thoughtgate.surface.pages import LISTS
+from thoughtgate.surface.relay import Line
+from thoughtgate.wire import handshake, methods
+from thoughtgate.wire.messages import Failure, Message, Notification, Reply, Request
 
 
 class HandshakeMethods:
-    """Answers the requests of clients that said hello."""
+    """Answers the requests of clients that said hello, and takes what else they send."""
 
-    def __init__(self, desk: ToolDesk, sessions: Sessions, info: JsonObject) -> None:
+    def __init__(self, desk: Desk, clients: Clients, info: JsonObject) -> None:
         self._desk = desk
-        self._sessions = sessions
+        self._clients = clients
         self._info = info
 
     def welcome(self, version: str, domain: str) -> bytes:
@@ -37,42 +34,50 @@ class HandshakeMethods:
             handshake.Welcome(
                 version=version,
                 server_info=self._info,
-                capabilities=CAPABILITIES,
+                capabilities=self._desk.capabilities(domain),
                 instructions=self._desk.view(domain).instructions,
             )
         )
 
-    async def result(
-        self, client: Connected, request: Request, emit: Emit, trace: SpanContext | None
-    ) -> bytes:
+    async def result(self, client: Connected, live: Live, request: Request, line: Line) -> bytes:
         """Return the result of one request.
 
         Raises:
             GateError: Why there is none.
         """
-        match request.method:
-            case methods.TOOLS_CALL:
-                asker = Asker(
-                    domain=client.domain,
-                    principal=client.principal,
-                    session=client.session,
-                    log_level=client.log_level or DEFAULT_LEVEL,
-                )
-                return handshake.finish(await self._desk.call(request.params, asker, emit, trace))
-            case methods.TOOLS_LIST:
-                return self._desk.page(
-                    client.domain, request.params, handshake.list_result, Era.HANDSHAKE
-                )
-            case methods.PING:
-                return b"{}"
-            case methods.SET_LEVEL:
-                level = methods.read_level(request.params)
-                self._sessions.set_log_level(client.id, client.principal, level)
-                return b"{}"
-            case _:
-                raise unknown_method(request.method)
+        method, params = request.method, request.params
+        if method in LISTS:
+            write = handshake.list_result
+            return self._desk.page(client.domain, method, params, write, Era.HANDSHAKE)
+        if method == methods.PING:
+            return b"{}"
+        if method == methods.SET_LEVEL:
+            self._clients.set_log_level(client, live, methods.read_level(params))
+            return b"{}"
+        asker = Asker(
+            domain=client.domain,
+            principal=client.principal,
+            session=live.session,
+            log_level=client.log_level or DEFAULT_LEVEL,
+        )
+        if method in _LASTING:
+            line = replace(line, lasting=live.peer)
+        raw = (await self._desk.call(method, params, asker, line)).raw
+        if method == methods.RESOURCES_READ:
+            return handshake.finish_read(raw)
+        return handshake.finish(raw)
+
+    def take(self, client: Connected, live: Live, message: Message) -> None:
+        """Take a notification, or the answer to a question of ours."""
+        if isinstance(message, Reply | Failure):
+            live.asks.answered(message)
+        elif isinstance(message, Notification):
+            if message.method == methods.CANCELLED:
+                running = live.running.get(methods.read_cancelled(message.params))
+                if running is not None:
+                    running.give_up()
+            elif message.method != methods.INITIALIZED:
+                self._clients.tell(client, message.method, message.params)
 
 
-def unknown_method(method: str) -> BadMessage:
-    """Return the error for a method that we do not carry in this era."""
-    return BadMessage(message=f"method not found: {method[:120]}", rpc_code=codes.METHOD_NOT_FOUND)
+_LASTING = frozenset({methods.SUBSCRIBE, methods.UNSUBSCRIBE})

@@ -1,24 +1,24 @@
-"""One POST and its reply, and the streams of notifications.
+"""One POST and its reply.
 
-A reply is plain JSON unless a notification comes before it: only then an event stream is begun.
+A reply is plain JSON unless a message comes before it: only then an event stream is begun.
 Never queues: whoever notifies waits until the client's side has room.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 from thoughtgate.core.errors import UpstreamLost
-from thoughtgate.surface.changes import Bell, Wake
 from thoughtgate.surface.clients import Running
 from thoughtgate.surface.errors import Answer, Failed, answered, refusal
-from thoughtgate.surface.http_io import JSON, HttpRequest, Receive, Refusal, Send, respond
+from thoughtgate.surface.http_io import JSON, HttpRequest, Receive, Send, respond
+from thoughtgate.surface.tapes import Shelf, Tape
 from thoughtgate.wire import codes
 from thoughtgate.wire.messages import MessageId
 from thoughtgate.wire.sse import KEEPALIVE, encode_event
 
-SLOW = 0.1
+SLOW: Final = 0.1
 """Seconds after which a call counts as slow: a watcher for each call would cost too much.
 
 A client that leaves earlier is noticed then.
@@ -38,145 +38,178 @@ _STREAM = [
 ]
 
 
+class Taping:
+    """Where the stream of one reply is kept, once it begins; `primes` as newer clients want it."""
+
+    def __init__(self, shelf: Shelf, session_id: str, *, primes: bool) -> None:
+        self.primes = primes
+        self._shelf = shelf
+        self._session_id = session_id
+        self._tape: Tape | None = None
+
+    def begin(self) -> bytes:
+        """Begin the tape; returns what the stream itself begins with."""
+        self._tape = self._shelf.begin(self._session_id)
+        return self._tape.prime() if self._tape is not None and self.primes else b""
+
+    def event(self, data: bytes) -> bytes:
+        """Return the event that carries a message."""
+        return encode_event(data) if self._tape is None else self._tape.record(data)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Tell whether the client has come back for the rest on another connection."""
+        return self._tape is not None and self._tape.followers > 0
+
+    def end(self) -> None:
+        """End the tape."""
+        if self._tape is not None:
+            self._shelf.end(self._session_id, self._tape)
+
+
 class EventStream:
     """A text/event-stream reply; events are whole and in order, whoever sends them."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, taping: Taping | None = None) -> None:
         self._send = send
+        self._taping = taping
         self._order = asyncio.Lock()
+        self._ended = False
         self.begun = False
 
-    async def write(self, data: bytes, *, last: bool = False) -> None:
-        """Send bytes, beginning the reply if need be."""
+    async def event(self, message: bytes) -> None:
+        """Send a message as an event; after the end it is dropped."""
         async with self._order:
-            if not self.begun:
-                self.begun = True
-                await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM})
-            await self._send({"type": "http.response.body", "body": data, "more_body": not last})
+            if self._ended:
+                return
+            await self._begin()
+            event = encode_event(message) if self._taping is None else self._taping.event(message)
+            if self._taping is None or not self._taping.elsewhere:
+                await self._put(event)
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes, beginning the reply if need be; after the end they are dropped."""
+        async with self._order:
+            if not self._ended:
+                await self._begin()
+                await self._put(data)
+
+    async def end(self) -> None:
+        """End the reply."""
+        async with self._order:
+            await self._begin()
+            self._ended = True
+            if self._taping is not None:
+                self._taping.end()
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _begin(self) -> None:
+        if self.begun:
+            return
+        self.begun = True
+        await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM})
+        first = b"" if self._taping is None else self._taping.begin()
+        if first:
+            await self._put(first)
+
+    async def _put(self, data: bytes) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
 
 class Exchange:
-    """One request by POST: runs its work, relays notifications, sends the reply."""
+    """One request by POST: runs its work, relays messages, sends the reply."""
 
-    def __init__(self, request: HttpRequest, *, keepalive: float) -> None:
+    def __init__(
+        self, request: HttpRequest, *, keepalive: float, taping: Taping | None = None
+    ) -> None:
         self._receive = request.receive
         self._send = request.send
-        self._streams = request.accepts("text/event-stream")
-        self._stream = EventStream(request.send)
         self._keepalive = keepalive
+        self._patience = SLOW if taping is not None and taping.primes else keepalive
+        self._stream = EventStream(request.send, taping)
         self._companion: asyncio.Task[None] | None = None
+        self.streams = request.accepts("text/event-stream")
         self.running = Running(asyncio.current_task())
 
     async def emit(self, frame: bytes) -> None:
-        """Send a notification; a client that takes no stream gets none."""
-        if self._streams:
-            await self._stream.write(encode_event(frame))
+        """Send a message; a client that takes no stream gets none."""
+        if self.streams:
+            await self._stream.event(frame)
 
     async def run(self, id_: MessageId, work: Awaitable[bytes]) -> Answer | None:
         """Return the answer that `work` leads to; a silent client's leaving changes nothing."""
-        return await self._run(id_, work, self._keepalive, self._keep_alive)
+        with self.kept_alive():
+            return await self._run(id_, work)
 
     async def run_watched(self, id_: MessageId, work: Awaitable[bytes]) -> Answer | None:
         """Return the answer that `work` leads to, None when the client left, which cancels it."""
-        return await self._run(id_, work, SLOW, self._watch)
+        with self._accompanied(SLOW, self._watch):
+            return await self._run(id_, work)
 
     async def reply(self, answer: Answer | None, status: int = 200) -> None:
         """Send the answer; None ends the reply without one, since the request was given up."""
-        if self._stream.begun or answer is None:
-            last = b"" if answer is None else encode_event(answer.body)
-            await self._stream.write(last, last=True)
-        else:
+        if not self._stream.begun and answer is not None:
             await respond(self._send, status, answer.body, (JSON,))
+            return
+        if answer is not None:
+            await self._stream.event(answer.body)
+        await self._stream.end()
 
-    async def _run(
-        self,
-        id_: MessageId,
-        work: Awaitable[bytes],
-        delay: float,
-        company: Callable[[], Coroutine[Any, Any, None]],
-    ) -> Answer | None:
+    async def reply_all(self, answers: list[bytes]) -> None:
+        """Send the answers to a batch: events of the stream if it was begun, else one array."""
+        if not self._stream.begun and not answers:
+            await respond(self._send, 202, b"", ())
+            return
+        if not self._stream.begun:
+            await respond(self._send, 200, b"[%b]" % b",".join(answers), (JSON,))
+            return
+        for answer in answers:
+            await self._stream.event(answer)
+        await self._stream.end()
+
+    @contextmanager
+    def kept_alive(self) -> Iterator[None]:
+        """Keep a reply alive that takes long, in the background."""
+        with self._accompanied(self._patience, self._keep_alive):
+            yield
+
+    @contextmanager
+    def _accompanied(
+        self, delay: float, company: Callable[[], Coroutine[Any, Any, None]]
+    ) -> Iterator[None]:
         timer = asyncio.get_running_loop().call_later(delay, self._accompany, company)
         try:
-            answer = await answered(id_, work)
-        except asyncio.CancelledError:
-            self.running.settle()
-            return None if self.running.given_up else refusal(id_, _STOPPING)
+            yield
         finally:
             timer.cancel()
             if self._companion is not None:
                 self._companion.cancel()
                 self._companion = None  # it knows us: a cycle
-        return answer
+
+    async def _run(self, id_: MessageId, work: Awaitable[bytes]) -> Answer | None:
+        try:
+            return await answered(id_, work)
+        except asyncio.CancelledError:
+            self.running.settle()
+            return None if self.running.given_up else refusal(id_, _STOPPING)
 
     def _accompany(self, company: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._companion = asyncio.create_task(company())
 
     async def _keep_alive(self) -> None:
-        while self._streams:
+        while self.streams:
             await self._stream.write(KEEPALIVE)
-            if await _left(self._receive, self._keepalive):
+            if await left(self._receive, self._keepalive):
                 return
 
     async def _watch(self) -> None:
-        while not await _left(self._receive, self._keepalive):
-            if self._streams:
+        while not await left(self._receive, self._keepalive):
+            if self.streams:
                 await self._stream.write(KEEPALIVE)
         self.running.give_up()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feed:
-    """What a stream of changes sends: at its begin, at each change, and at an end on purpose."""
-
-    first: bytes
-    change: bytes
-    last: bytes
-
-
-class Streams:
-    """The open streams of changes: how many there may be, how long each may be silent."""
-
-    def __init__(self, *, most: int, keepalive: float) -> None:
-        self._most = most
-        self._keepalive = keepalive
-        self._open = 0
-
-    async def follow(self, request: HttpRequest, bell: Bell, feed: Feed) -> None:
-        """Send a feed until the bell closes or the client leaves.
-
-        Raises:
-            Refusal: 406 when the client takes no stream, 503 when too many are open.
-        """
-        if not request.accepts("text/event-stream"):
-            raise Refusal(406, message="accept text/event-stream")
-        if self._open >= self._most:
-            raise Refusal(503, message=f"{self._most} streams are open; try later")
-        self._open += 1
-        try:
-            await self._follow(request, bell, feed)
-        finally:
-            self._open -= 1
-
-    async def _follow(self, request: HttpRequest, bell: Bell, feed: Feed) -> None:
-        stream = EventStream(request.send)
-        await stream.write(feed.first)
-        leaving = asyncio.create_task(_leave(request.receive, bell))
-        try:
-            while (wake := await bell.wait(self._keepalive)) not in {Wake.CLOSED, Wake.LEFT}:
-                await stream.write(feed.change if wake is Wake.CHANGED else KEEPALIVE)
-        finally:
-            leaving.cancel()
-        if wake is Wake.CLOSED:
-            await stream.write(feed.last, last=True)
-
-
-async def _leave(receive: Receive, bell: Bell) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    bell.leave()
-
-
-async def _left(receive: Receive, seconds: float) -> bool:
+async def left(receive: Receive, seconds: float) -> bool:
     """Tell whether the client left within some seconds."""
     try:
         async with asyncio.timeout(seconds):

@@ -7,25 +7,21 @@ from typing import Final
 
 from thoughtgate.core.errors import GateError, Overloaded
 from thoughtgate.sessions import Connected
+from thoughtgate.surface.batches import Batch
 from thoughtgate.surface.clients import Clients, Live
 from thoughtgate.surface.errors import Failed, failed_by, refusal
 from thoughtgate.surface.handshake import HandshakeMethods
-from thoughtgate.surface.http_exchange import Exchange, Feed, Streams
+from thoughtgate.surface.http_exchange import Exchange, Taping
 from thoughtgate.surface.http_io import JSON, HttpRequest, Refusal, respond
-from thoughtgate.wire import codes, handshake, methods
-from thoughtgate.wire.messages import (
-    Message,
-    Notification,
-    Request,
-    encode_notification,
-    encode_reply,
-)
+from thoughtgate.surface.http_streams import Feed, Streams
+from thoughtgate.surface.relay import Line
+from thoughtgate.wire import batches, codes, handshake, methods
+from thoughtgate.wire.messages import Message, Request, encode_reply
 from thoughtgate.wire.sse import KEEPALIVE, encode_event
 
 _SESSION: Final = handshake.SESSION_HEADER.encode()
-_CHANGES: Final = Feed(
-    first=KEEPALIVE, change=encode_event(encode_notification(methods.TOOLS_CHANGED)), last=b""
-)
+_LAST_EVENT: Final = handshake.LAST_EVENT_HEADER.encode()
+_PRIMED: Final = frozenset(handshake.VERSIONS[handshake.VERSIONS.index("2025-11-25") :])
 
 
 class HandshakeFace:
@@ -52,21 +48,43 @@ class HandshakeFace:
         if isinstance(message, Request):
             await self._answer(request, message, client, live)
             return
-        if isinstance(message, Notification) and message.method == methods.CANCELLED:
-            running = live.running.get(methods.read_cancelled(message.params))
-            if running is not None:
-                running.give_up()
+        self._answers.take(client, live, message)
         await respond(request.send, 202, b"", ())
 
-    async def get(self, request: HttpRequest) -> None:
-        """Serve the stream of what belongs to no request; a newer stream replaces an older one.
+    async def post_batch(self, request: HttpRequest, body: bytes) -> None:
+        """Serve the messages of a batch.
 
         Raises:
-            Refusal: No such session, no stream is taken, or too many are open.
+            Refusal: No session, or none that this principal has here.
+            BadMessage: The client's version has no batches, or this is none.
         """
         client, live = self._find(request)
+        messages = batches.read_batch(body, client.version)
+        exchange = self._exchange(request, client)
+        asks = live.asks if exchange.streams else None
+        line = Line(emit=exchange.emit, asks=asks, trace=request.trace())
+        batch = Batch(self._answers, client, live, line)
+        with self._clients.sessions.holding(client.id, client.principal), exchange.kept_alive():
+            answers = await batch.run(messages)
+        await exchange.reply_all(answers)
+
+    async def get(self, request: HttpRequest) -> None:
+        """Serve the stream of what belongs to no request, or one that the client comes back to.
+
+        A newer stream of either kind replaces an older one.
+
+        Raises:
+            Refusal: No such session or stream, no stream is taken, or too many are open.
+        """
+        client, live = self._find(request)
+        last = request.header(_LAST_EVENT)
+        found = None if last is None else self._clients.shelf.find(client.id, last)
         with self._clients.sessions.holding(client.id, client.principal):
-            await self._streams.follow(request, self._clients.new_bell(live), _CHANGES)
+            if found is not None and found[0] is not live.tape:
+                await self._streams.replay(request, *found)
+                return
+            feed = self._feed(client, live, -1 if found is None else found[1])
+            await self._streams.follow(request, live.mailbox.attach, feed)
 
     async def delete(self, request: HttpRequest) -> None:
         """End a session.
@@ -94,24 +112,46 @@ class HandshakeFace:
     async def _answer(
         self, request: HttpRequest, message: Request, client: Connected, live: Live
     ) -> None:
-        exchange = Exchange(request, keepalive=self._keepalive)
+        exchange = self._exchange(request, client)
         if not live.running.add(message.id, exchange.running):
             failed = Failed(codes.INVALID_REQUEST, "a request with this id is in flight")
             await exchange.reply(refusal(message.id, failed), 400)
             return
+        line = Line(
+            emit=exchange.emit,
+            asks=live.asks if exchange.streams else None,
+            trace=request.trace(),
+        )
         try:
             with self._clients.sessions.holding(client.id, client.principal):
-                work = self._answers.result(client, message, exchange.emit, request.trace())
+                work = self._answers.result(client, live, message, line)
                 answer = await exchange.run(message.id, work)
         finally:
             live.running.discard(message.id)
         await exchange.reply(answer)
 
+    def _exchange(self, request: HttpRequest, client: Connected) -> Exchange:
+        taping = Taping(self._clients.shelf, client.id, primes=client.version in _PRIMED)
+        return Exchange(request, keepalive=self._keepalive, taping=taping)
+
+    def _feed(self, client: Connected, live: Live, number: int) -> Feed:
+        """Return how the session's own stream is written, from after event `number` on."""
+        if live.tape is None:
+            live.tape = self._clients.shelf.begin(client.id)
+        tape = live.tape
+        if tape is None:
+            return Feed(first=KEEPALIVE, write=encode_event)
+        missed = [event for _, event in tape.since(number)] if number >= 0 else []
+        return Feed(first=KEEPALIVE + b"".join(missed), write=tape.record)
+
     def _find(self, request: HttpRequest) -> tuple[Connected, Live]:
         session_id = request.header(_SESSION)
         if session_id is None:
             raise Refusal(400, message="no session; send initialize first, then mcp-session-id")
-        found = self._clients.find(session_id, request.principal, request.domain)
+        try:
+            found = self._clients.find(session_id, request.principal, request.domain)
+        except Overloaded as error:
+            raise Refusal(503, message=error.message) from None
         if found is None:
             raise Refusal(404, message="no such session; send initialize again")
         return found

@@ -4,11 +4,13 @@ A client that leaves has cancelled its request; there is no other cancellation h
 """
 
 from thoughtgate.core.errors import GateError
-from thoughtgate.surface.changes import Changes
 from thoughtgate.surface.errors import failed_by, refusal
-from thoughtgate.surface.http_exchange import Exchange, Feed, Streams
+from thoughtgate.surface.http_exchange import Exchange
 from thoughtgate.surface.http_io import JSON, HttpRequest, Refusal, respond
-from thoughtgate.surface.stateless import StatelessMethods
+from thoughtgate.surface.http_streams import Feed, Streams
+from thoughtgate.surface.listening import Listening
+from thoughtgate.surface.relay import Line
+from thoughtgate.surface.stateless import StatelessMethods, asker_of
 from thoughtgate.wire import codes, methods, stateless
 from thoughtgate.wire.headers import PREFIX, mismatch
 from thoughtgate.wire.messages import (
@@ -18,7 +20,7 @@ from thoughtgate.wire.messages import (
     Request,
     encode_reply,
 )
-from thoughtgate.wire.sse import KEEPALIVE, encode_event
+from thoughtgate.wire.sse import encode_event
 
 _ROUTING = (stateless.VERSION_HEADER, stateless.METHOD_HEADER, stateless.NAME_HEADER)
 
@@ -27,10 +29,10 @@ class StatelessFace:
     """Serves the clients of the stateless era at the MCP endpoints."""
 
     def __init__(
-        self, answers: StatelessMethods, changes: Changes, streams: Streams, *, keepalive: float
+        self, answers: StatelessMethods, listening: Listening, streams: Streams, *, keepalive: float
     ) -> None:
         self._answers = answers
-        self._changes = changes
+        self._listening = listening
         self._streams = streams
         self._keepalive = keepalive
 
@@ -60,16 +62,15 @@ class StatelessFace:
         try:
             envelope = self._envelope(request, message)
             if message.method == methods.LISTEN:
-                await self._listen(request, message, tools=stateless.read_listen(message.params))
+                await self._listen(request, message, envelope)
                 return
         except GateError as error:
             answer = refusal(message.id, failed_by(error))
             await respond(request.send, stateless.status_of(answer.code), answer.body, (JSON,))
             return
         exchange = Exchange(request, keepalive=self._keepalive)
-        work = self._answers.result(
-            message, envelope, request.domain, request.principal, (exchange.emit, request.trace())
-        )
+        line = Line(emit=exchange.emit, trace=request.trace())
+        work = self._answers.result(message, envelope, request.domain, request.principal, line)
         done = await exchange.run_watched(message.id, work)
         await exchange.reply(done, 200 if done is None else stateless.status_of(done.code))
 
@@ -99,15 +100,11 @@ class StatelessFace:
         if wrong is not None:
             raise BadMessage(message=wrong, rpc_code=codes.HEADER_MISMATCH)
 
-    async def _listen(self, request: HttpRequest, message: Request, *, tools: bool) -> None:
-        id_ = message.id
-        feed = Feed(
-            first=encode_event(stateless.acknowledged(id_, tools=tools)),
-            change=encode_event(stateless.tools_changed(id_)) if tools else KEEPALIVE,
-            last=encode_event(encode_reply(id_, stateless.listen_result(id_))),
-        )
-        bell = self._changes.join(request.domain)
-        try:
-            await self._streams.follow(request, bell, feed)
-        finally:
-            self._changes.leave(bell)
+    async def _listen(
+        self, request: HttpRequest, message: Request, envelope: stateless.Envelope
+    ) -> None:
+        asker = asker_of(envelope, request.domain, request.principal)
+        async with self._listening.opened(message, asker) as (mailbox, first):
+            end = encode_reply(message.id, stateless.listen_result(message.id))
+            feed = Feed(first=encode_event(first), last=encode_event(end))
+            await self._streams.follow(request, mailbox.attach, feed)

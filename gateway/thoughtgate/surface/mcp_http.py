@@ -10,11 +10,11 @@ from typing import Final
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 from thoughtgate.core.errors import UnknownTarget
 from thoughtgate.sessions import Sessions
-from thoughtgate.surface.changes import Changes
 from thoughtgate.surface.clients import Clients
+from thoughtgate.surface.comebacks import Comebacks
+from thoughtgate.surface.desk import Desk
 from thoughtgate.surface.errors import Failed, refusal
 from thoughtgate.surface.handshake import HandshakeMethods
-from thoughtgate.surface.http_exchange import Streams
 from thoughtgate.surface.http_handshake import HandshakeFace
 from thoughtgate.surface.http_io import (
     Headers,
@@ -31,11 +31,15 @@ from thoughtgate.surface.http_io import (
     respond,
 )
 from thoughtgate.surface.http_stateless import StatelessFace
+from thoughtgate.surface.http_streams import Streams
+from thoughtgate.surface.listening import Listening
+from thoughtgate.surface.mailbox import Changes
 from thoughtgate.surface.ports import Gateway
+from thoughtgate.surface.rounds import Rounds
 from thoughtgate.surface.settings import FaceSettings
 from thoughtgate.surface.stateless import StatelessMethods
-from thoughtgate.surface.tools import ToolDesk
 from thoughtgate.wire import codes, handshake, stateless
+from thoughtgate.wire.batches import is_batch
 from thoughtgate.wire.messages import BadMessage, Message, Request, decode
 from thoughtgate.wire.salvage import asked_id
 
@@ -50,21 +54,23 @@ class McpFront:
 
     def __init__(self, gateway: Gateway, sessions: Sessions, settings: FaceSettings) -> None:
         self._settings = settings
-        self._desk = ToolDesk(
-            gateway, page_size=settings.page_size, call_timeout=settings.call_timeout
-        )
+        self._desk = Desk(gateway, page_size=settings.page_size, call_timeout=settings.call_timeout)
         self._changes = Changes(gateway)
-        self._clients = Clients(sessions, self._changes)
+        comebacks = Comebacks(settings.seal_key)
+        self._clients = Clients(gateway, sessions, self._changes, comebacks)
         streams = Streams(most=settings.max_streams, keepalive=settings.keepalive)
-        old = HandshakeMethods(self._desk, sessions, settings.info)
-        new = StatelessMethods(self._desk, settings.info)
+        old = HandshakeMethods(self._desk, self._clients, settings.info)
+        self._rounds = Rounds(self._desk, settings.seal_key)
+        new = StatelessMethods(self._desk, self._rounds, settings.info)
         wait = settings.keepalive
+        listening = Listening(gateway, self._desk, self._changes)
         self._handshake = HandshakeFace(old, self._clients, streams, keepalive=wait)
-        self._stateless = StatelessFace(new, self._changes, streams, keepalive=wait)
+        self._stateless = StatelessFace(new, listening, streams, keepalive=wait)
 
     def close(self) -> None:
         """End every stream with its proper last word and stop watching the gateway."""
         self._changes.close()
+        self._rounds.close()
         self._clients.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -131,6 +137,9 @@ class McpFront:
             request, cap=self._settings.max_body, seconds=self._settings.body_timeout
         )
         try:
+            if stateful and is_batch(body):
+                await self._handshake.post_batch(request, body)
+                return
             message = decode(body)
         except BadMessage as error:
             failed = Failed(error.rpc_code, error.message)

@@ -10,29 +10,33 @@ from typing import Any, Final, Protocol
 from thoughtgate.core.calls import LOCAL
 from thoughtgate.core.errors import GateError, Malformed
 from thoughtgate.sessions import Connected, Sessions
-from thoughtgate.surface.changes import Bell, Changes, Wake
+from thoughtgate.surface.batches import Batch
 from thoughtgate.surface.clients import Clients, Live, Running
+from thoughtgate.surface.comebacks import Comebacks
+from thoughtgate.surface.desk import Desk
 from thoughtgate.surface.errors import Answer, Failed, answered, failed_by, refusal
 from thoughtgate.surface.handshake import HandshakeMethods
+from thoughtgate.surface.listening import Listening
+from thoughtgate.surface.mailbox import Changes, Mailbox
 from thoughtgate.surface.ports import Gateway
+from thoughtgate.surface.relay import Line
+from thoughtgate.surface.rounds import Rounds
 from thoughtgate.surface.settings import FaceSettings
-from thoughtgate.surface.stateless import StatelessMethods
-from thoughtgate.surface.tools import ToolDesk
-from thoughtgate.wire import codes, handshake, methods, stateless
+from thoughtgate.surface.stateless import StatelessMethods, asker_of
+from thoughtgate.wire import batches, codes, handshake, methods, stateless
 from thoughtgate.wire.ids import InFlight
 from thoughtgate.wire.lines import LineSplitter
 from thoughtgate.wire.messages import (
     BadMessage,
+    Message,
     Notification,
     Request,
     decode,
-    encode_notification,
     encode_reply,
 )
 from thoughtgate.wire.salvage import asked_id
 
 _CHUNK: Final = 65536
-_CHANGED: Final = encode_notification(methods.TOOLS_CHANGED)
 
 
 class Reader(Protocol):
@@ -95,11 +99,13 @@ class _StdioFace:
         self._writer = writer
         self._settings = settings
         self._order = asyncio.Lock()
-        desk = ToolDesk(gateway, page_size=settings.page_size, call_timeout=settings.call_timeout)
+        desk = Desk(gateway, page_size=settings.page_size, call_timeout=settings.call_timeout)
         self._changes = Changes(gateway)
-        self._clients = Clients(sessions, self._changes)
-        self._old = HandshakeMethods(desk, sessions, settings.info)
-        self._new = StatelessMethods(desk, settings.info)
+        self._clients = Clients(gateway, sessions, self._changes, Comebacks(settings.seal_key))
+        self._listening = Listening(gateway, desk, self._changes)
+        self._old = HandshakeMethods(desk, self._clients, settings.info)
+        self._rounds = Rounds(desk, settings.seal_key)
+        self._new = StatelessMethods(desk, self._rounds, settings.info)
         self._session_id = ""
         self._running: InFlight[Running] = InFlight()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -131,10 +137,14 @@ class _StdioFace:
         if self._session_id:
             self._clients.sessions.close(self._session_id, LOCAL)
         self._changes.close()
+        self._rounds.close()
         self._clients.close()
 
     async def _take(self, line: bytes) -> None:
         try:
+            if batches.is_batch(line):
+                self._batch(line)
+                return
             message = decode(line)
         except BadMessage as error:
             failed = Failed(error.rpc_code, error.message)
@@ -142,18 +152,33 @@ class _StdioFace:
             return
         if isinstance(message, Request):
             await self._request(message)
-        elif isinstance(message, Notification):
+        else:
             self._note(message)
 
-    def _note(self, message: Notification) -> None:
-        if message.method == methods.CANCELLED:
+    def _note(self, message: Message) -> None:
+        client = self._client()
+        if isinstance(message, Notification) and message.method == methods.CANCELLED:
             running = self._running.get(methods.read_cancelled(message.params))
             if running is not None:
                 running.give_up()
-        elif message.method == methods.INITIALIZED:
-            client = self._client()
-            if client is not None:
-                self._start(self._tell_changes(client[1].bell), standing=True)
+                return
+        if client is None:
+            return
+        if isinstance(message, Notification) and message.method == methods.INITIALIZED:
+            self._start(self._tell(client[1].mailbox), standing=True)
+        self._old.take(*client, message)
+
+    def _batch(self, line: bytes) -> None:
+        client = self._client()
+        messages = batches.read_batch(line, client[0].version if client else "")
+        if client is not None:
+            batch = Batch(self._old, *client, Line(emit=self._write, asks=client[1].asks))
+            self._start(self._answer_batch(batch, messages), standing=False)
+
+    async def _answer_batch(self, batch: Batch, messages: list[Message | BadMessage]) -> None:
+        answers = await batch.run(messages)
+        if answers:
+            await self._write(b"[%b]" % b",".join(answers))
 
     async def _request(self, request: Request) -> None:
         """Start a request. What needs no waiting, such as `initialize`, is answered at once."""
@@ -184,7 +209,8 @@ class _StdioFace:
             return await self._stateless(request)
         client = self._client()
         if client is not None:
-            return await self._old.result(client[0], request, self._write, None)
+            line = Line(emit=self._write, asks=client[1].asks)
+            return await self._old.result(*client, request, line)
         if request.method == methods.PING:
             return b"{}"
         raise BadMessage(message="send initialize first", rpc_code=codes.INVALID_REQUEST)
@@ -192,26 +218,26 @@ class _StdioFace:
     async def _stateless(self, request: Request) -> bytes:
         envelope = stateless.read_envelope(request.method, request.params)
         if request.method == methods.LISTEN:
-            return await self._listen(request)
-        via = (self._write, None)
-        return await self._new.result(request, envelope, self._domain, LOCAL, via)
+            return await self._listen(request, envelope)
+        line = Line(emit=self._write)
+        return await self._new.result(request, envelope, self._domain, LOCAL, line)
 
-    async def _listen(self, request: Request) -> bytes:
-        tools = stateless.read_listen(request.params)
-        bell = self._changes.join(self._domain)
-        try:
-            await self._write(stateless.acknowledged(request.id, tools=tools))
-            while (wake := await bell.wait(None)) is not Wake.CLOSED:
-                if wake is Wake.CHANGED and tools:
-                    await self._write(stateless.tools_changed(request.id))
-        finally:
-            self._changes.leave(bell)
+    async def _listen(self, request: Request, envelope: stateless.Envelope) -> bytes:
+        asker = asker_of(envelope, self._domain, LOCAL)
+        async with self._listening.opened(request, asker) as (mailbox, first):
+            await self._write(first)
+            await self._tell(mailbox)
         return stateless.listen_result(request.id)
 
-    async def _tell_changes(self, bell: Bell) -> None:
-        while (wake := await bell.wait(None)) is not Wake.CLOSED:
-            if wake is Wake.CHANGED:
-                await self._write(_CHANGED)
+    async def _tell(self, mailbox: Mailbox) -> None:
+        """Write what comes into a mailbox until that closes."""
+        reader = mailbox.attach()
+        try:
+            while (frames := await reader.take(None)) is not None:
+                for frame in frames:
+                    await self._write(frame)
+        finally:
+            reader.leave()
 
     def _hello(self, request: Request) -> Answer:
         try:

@@ -3,13 +3,17 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from thoughtgate.core.calls import Call, Result
+from thoughtgate.core.calls import Call, Listener, Result
+from thoughtgate.core.json import JsonObject
 from thoughtgate.views import View
 
 Unwatch = Callable[[], None]
 
+Changed = frozenset[tuple[str, str]]
+"""Pairs of a domain and which of its lists changed: `tools`, `prompts` or `resources`."""
 
-class Gateway(Protocol):
+
+class Calls(Protocol):
     """The composed path of a call, and the views it serves."""
 
     async def call(self, call: Call) -> Result:
@@ -28,6 +32,22 @@ class Gateway(Protocol):
         """
         ...
 
-    def watch(self, callback: Callable[[frozenset[str]], None], /) -> Unwatch:
-        """Call back with the domains whose views changed, on the loop; return how to stop."""
+
+class Gateway(Calls, Protocol):
+    """A gateway as the faces of MCP need it: calls, changes, and word of its clients."""
+
+    def watch(self, callback: Callable[[Changed], None], /) -> Unwatch:
+        """Call back with the lists that changed, on the loop; return how to stop."""
+        ...
+
+    def leave(self, listener: Listener) -> None:
+        """Drop every subscription of a listener that is gone."""
+        ...
+
+    def leave_session(self, session_id: str) -> None:
+        """End the connections to servers that a session had for itself."""
+        ...
+
+    def tell(self, session_id: str, method: str, params: JsonObject) -> None:
+        """Pass a session's own notification on to the servers that it has a connection to."""
         ...

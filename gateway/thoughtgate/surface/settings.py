@@ -1,5 +1,6 @@
 """What the faces of MCP are told once, when they are built. Never read from the environment."""
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -20,10 +21,11 @@ def everybody_is_local(headers: Headers) -> Principal:
 class FaceSettings:
     """Limits and identity of a face; times are seconds, sizes bytes.
 
-    `info` is our `serverInfo`. `page_size` is tools per page. `call_timeout` bounds a call beyond
-    the tool's own. `body_timeout` is how long a body may take to arrive, `keepalive` how long a
-    stream may be silent. `max_streams` counts GET streams and subscriptions together. `identify`
-    tells who sent a request.
+    `seal_key` seals what clients keep for us, such as session ids: with a key that lasts, they
+    survive a restart. `info` is our `serverInfo`. `page_size` is items per page. `call_timeout`
+    bounds a call beyond the tool's own. `body_timeout` is how long a body may take to arrive,
+    `keepalive` how long a stream may be silent. `max_streams` counts the streams that belong to no
+    request, subscriptions too. `identify` tells who sent a request.
     """
 
     info: JsonObject
@@ -35,4 +37,5 @@ class FaceSettings:
     max_streams: int = 1024
     max_running: int = 1024
     hosts: HostRules = field(default_factory=HostRules)
+    seal_key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     identify: Callable[[Headers], Principal] = everybody_is_local

@@ -10,25 +10,29 @@ from thoughtgate.core.calls import Principal, Session
 from thoughtgate.core.errors import SchemaRejected
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
-from thoughtgate.core.traces import SpanContext
-from thoughtgate.surface.handshake import unknown_method
-from thoughtgate.surface.tools import Asker, Emit, ToolDesk
+from thoughtgate.surface.desk import Asker, Desk
+from thoughtgate.surface.errors import unknown_method
+from thoughtgate.surface.pages import LISTS
+from thoughtgate.surface.relay import Line
+from thoughtgate.surface.rounds import Rounds
 from thoughtgate.views import View
 from thoughtgate.wire import headers, methods, stateless
 from thoughtgate.wire.messages import Request
 from thoughtgate.wire.strict import dumps
 
-CAPABILITIES: Final[JsonObject] = {"tools": {"listChanged": True}, "logging": {}}
-
 TTL_MS: Final = 0
 """How long a list may be kept without asking: not at all, since a registry may change any time."""
+
+_GONE: Final = frozenset({methods.SUBSCRIBE, methods.UNSUBSCRIBE})
+"""What this era has no methods for: `subscriptions/listen` does it."""
 
 
 class StatelessMethods:
     """Answers requests that carry who asks."""
 
-    def __init__(self, desk: ToolDesk, info: JsonObject) -> None:
+    def __init__(self, desk: Desk, rounds: Rounds, info: JsonObject) -> None:
         self._desk = desk
+        self._rounds = rounds
         self._info = info
         self._info_bytes = dumps(info)
         self._mirrored: dict[str, tuple[str, dict[str, tuple[headers.ParamHeader, ...]]]] = {}
@@ -39,32 +43,26 @@ class StatelessMethods:
         envelope: stateless.Envelope,
         domain: str,
         principal: Principal,
-        via: tuple[Emit, SpanContext | None],
+        line: Line,
     ) -> bytes:
-        """Return the result of one request; `via` is how to notify and the parent span.
+        """Return the result of one request.
 
         Raises:
             GateError: Why there is none.
         """
-        match request.method:
-            case methods.TOOLS_CALL:
-                session = Session(
-                    id="", era=Era.STATELESS, version=envelope.version, client=envelope.client
-                )
-                asker = Asker(
-                    domain=domain,
-                    principal=principal,
-                    session=session,
-                    log_level=envelope.log_level,
-                )
-                raw = await self._desk.call(request.params, asker, *via)
-                return stateless.finish(raw, self._info_bytes)
-            case methods.TOOLS_LIST:
-                return self._desk.page(domain, request.params, self._write_list, Era.STATELESS)
-            case methods.DISCOVER:
-                return self._discovered(domain)
-            case _:
-                raise unknown_method(request.method)
+        method, params = request.method, request.params
+        if method in LISTS:
+            return self._desk.page(domain, method, params, self._write_list, Era.STATELESS)
+        if method == methods.DISCOVER:
+            return self._discovered(domain)
+        if method in _GONE:
+            raise unknown_method(method)
+        asker = asker_of(envelope, domain, principal)
+        result = await self._rounds.call(method, params, asker, line)
+        raw = result.raw
+        if method == methods.RESOURCES_READ and result.final:
+            raw = stateless.cached(raw, TTL_MS)
+        return stateless.finish(raw, self._info_bytes)
 
     def mirrored(self, domain: str, tool: str) -> tuple[headers.ParamHeader, ...]:
         """Return the arguments of a tool that clients must mirror in headers.
@@ -83,14 +81,26 @@ class StatelessMethods:
             stateless.Discovered(
                 versions=stateless.VERSIONS,
                 server_info=self._info,
-                capabilities=CAPABILITIES,
+                capabilities=self._desk.capabilities(domain),
                 instructions=self._desk.view(domain).instructions,
             ),
             TTL_MS,
         )
 
-    def _write_list(self, tools: bytes, cursor: str | None) -> bytes:
-        return stateless.list_result(tools, cursor, TTL_MS, self._info_bytes)
+    def _write_list(self, items: bytes, cursor: str | None, key: str) -> bytes:
+        return stateless.list_result(items, cursor, TTL_MS, self._info_bytes, key)
+
+
+def asker_of(envelope: stateless.Envelope, domain: str, principal: Principal) -> Asker:
+    """Return who asks, as a call carries it."""
+    session = Session(
+        id="",
+        era=Era.STATELESS,
+        version=envelope.version,
+        client=envelope.client,
+        capabilities=envelope.capabilities,
+    )
+    return Asker(domain=domain, principal=principal, session=session, log_level=envelope.log_level)
 
 
 def _mirrored(view: View) -> dict[str, tuple[headers.ParamHeader, ...]]:

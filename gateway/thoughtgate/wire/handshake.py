@@ -107,19 +107,30 @@ def request_headers(version: str, session_id: str) -> dict[str, str]:
     return headers
 
 
-def list_result(tools: bytes, cursor: str | None) -> bytes:
-    """Return a `tools/list` result around `tools`, the bytes of a JSON array."""
+def list_result(items: bytes, cursor: str | None, key: str = "tools") -> bytes:
+    """Return a list result around `items`, the bytes of a JSON array; `key` is what they are."""
     if cursor is None:
-        return b'{"tools":%b}' % tools
-    return b'{"tools":%b,"nextCursor":%b}' % (tools, dumps(cursor))
+        return b'{"%b":%b}' % (key.encode(), items)
+    return b'{"%b":%b,"nextCursor":%b}' % (key.encode(), items, dumps(cursor))
 
 
 def finish(result: bytes) -> bytes:
-    """Return a tool's result for a client of this era: the other era's marks taken out."""
+    """Return a server's result for a client of this era: the other era's marks taken out."""
     if not any(mark in result for mark in _MARKS):
         return result
-    members = _members(result)
-    members.pop("resultType", None)
+    return _without(_members(result), "resultType")
+
+
+def finish_read(result: bytes) -> bytes:
+    """Return the result of `resources/read`: what the other era says of caching is left out too."""
+    if not any(mark in result for mark in (*_MARKS, b'"ttlMs"', b'"cacheScope"')):
+        return result
+    return _without(_members(result), "resultType", "ttlMs", "cacheScope")
+
+
+def _without(members: dict[str, msgspec.Raw], *foreign: str) -> bytes:
+    for name in foreign:
+        members.pop(name, None)
     if "_meta" in members:
         meta = without_reserved(members["_meta"])
         if meta is None:

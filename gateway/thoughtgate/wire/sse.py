@@ -112,3 +112,8 @@ def encode_event(data: bytes, *, id: str | None = None) -> bytes:
     if id is None:
         return b"event: message\ndata: %b\n\n" % data
     return b"event: message\nid: %b\ndata: %b\n\n" % (id.encode(), data)
+
+
+def encode_priming(id: str, retry_ms: int) -> bytes:
+    """Return an event without data: from here on a client may ask for what it missed."""
+    return b"id: %b\nretry: %d\ndata: \n\n" % (id.encode(), retry_ms)

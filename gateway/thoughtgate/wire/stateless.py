@@ -18,7 +18,6 @@ from thoughtgate.wire.methods import (
     LOG_LEVELS,
     RESERVED,
     TOOLS_CALL,
-    TOOLS_CHANGED,
     invalid_params,
 )
 from thoughtgate.wire.results import without_reserved
@@ -40,7 +39,19 @@ LOG_LEVEL_KEY: Final = RESERVED + "logLevel"
 SERVER_KEY: Final = RESERVED + "serverInfo"
 SUBSCRIPTION_KEY: Final = RESERVED + "subscriptionId"
 
+MAX_SUBSCRIPTIONS: Final = 256
+"""URIs in one subscription."""
+
+_CHANGES: Final = {
+    "tools": "toolsListChanged",
+    "prompts": "promptsListChanged",
+    "resources": "resourcesListChanged",
+}
+
 _NAMED: Final = {TOOLS_CALL: "name", "prompts/get": "name", "resources/read": "uri"}
+_NAMED_BY_EXTENSIONS: Final = dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId")
+"""What extensions want named in a header as well (tasks); we send it, and do not insist on it."""
+
 _STATUS: Final = {
     codes.PARSE_ERROR: 400,
     codes.INVALID_REQUEST: 400,
@@ -157,12 +168,15 @@ def discover_result(found: Discovered, ttl_ms: int) -> bytes:
     return dumps(result)
 
 
-def list_result(tools: bytes, cursor: str | None, ttl_ms: int, server_info: bytes) -> bytes:
-    """Return a `tools/list` result around `tools`, the bytes of a JSON array."""
+def list_result(
+    items: bytes, cursor: str | None, ttl_ms: int, server_info: bytes, key: str = "tools"
+) -> bytes:
+    """Return a list result around `items`, the bytes of a JSON array; `key` is what they are."""
     return (
-        b'{"resultType":"complete","tools":%b%b,"ttlMs":%d,"cacheScope":"private","_meta":{"%b":%b}}'
+        b'{"resultType":"complete","%b":%b%b,"ttlMs":%d,"cacheScope":"private","_meta":{"%b":%b}}'
     ) % (
-        tools,
+        key.encode(),
+        items,
         b"" if cursor is None else b',"nextCursor":' + dumps(cursor),
         ttl_ms,
         SERVER_KEY.encode(),
@@ -170,8 +184,16 @@ def list_result(tools: bytes, cursor: str | None, ttl_ms: int, server_info: byte
     )
 
 
+def cached(result: bytes, ttl_ms: int) -> bytes:
+    """Return the result of `resources/read` with how long it may be kept, unless it says so."""
+    members = _members(result)
+    members.setdefault("ttlMs", msgspec.Raw(b"%d" % ttl_ms))
+    members.setdefault("cacheScope", msgspec.Raw(b'"private"'))
+    return dumps(members)
+
+
 def finish(result: bytes, server_info: bytes) -> bytes:
-    """Return a tool's result for a client of this era: `resultType` and our own `serverInfo`.
+    """Return a server's result for a client of this era: `resultType` and our own `serverInfo`.
 
     The members are copied, not rebuilt; without the marks that need care it is one insertion.
     """
@@ -193,29 +215,47 @@ def _merge(meta: msgspec.Raw | None, info: bytes) -> bytes:
     return b"{%b,%b}" % (inside, info) if inside else b"{%b}" % info
 
 
-def read_listen(params: JsonObject) -> bool:
-    """Tell whether a `subscriptions/listen` asks for changes of the tool list.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """What a subscription asks for: changes of `tools`, `prompts`, `resources`, and some URIs."""
+
+    lists: frozenset[str]
+    resources: tuple[str, ...] = ()
+
+
+def read_listen(params: JsonObject) -> Filter:
+    """Return what a `subscriptions/listen` asks for.
 
     Raises:
-        BadMessage: The filter is not an object.
+        BadMessage: The filter is not an object, or its URIs are not some strings.
     """
     wanted = params.get("notifications")
     if type(wanted) is not dict:
         raise invalid_params(message='"notifications" must be an object')
-    return wanted.get("toolsListChanged") is True
+    uris = wanted.get("resourceSubscriptions", [])
+    if type(uris) is not list or not all(type(uri) is str for uri in uris):
+        raise invalid_params(message='"resourceSubscriptions" must be a list of URIs')
+    if len(uris) > MAX_SUBSCRIPTIONS:
+        raise invalid_params(message=f"at most {MAX_SUBSCRIPTIONS} resources in a subscription")
+    lists = frozenset(name for name, key in _CHANGES.items() if wanted.get(key) is True)
+    return Filter(lists=lists, resources=tuple(dict.fromkeys(uris)))
 
 
-def acknowledged(id_: MessageId, *, tools: bool) -> bytes:
+def acknowledged(id_: MessageId, honoured: Filter) -> bytes:
     """Return the first frame of a subscription: what we agreed to send."""
-    honoured = {"toolsListChanged": True} if tools else {}
+    told: dict[str, Any] = {key: True for name, key in _CHANGES.items() if name in honoured.lists}
+    if honoured.resources:
+        told["resourceSubscriptions"] = honoured.resources
     return encode_notification(
-        ACKNOWLEDGED, {"notifications": honoured, "_meta": {SUBSCRIPTION_KEY: id_}}
+        ACKNOWLEDGED, {"notifications": told, "_meta": {SUBSCRIPTION_KEY: id_}}
     )
 
 
-def tools_changed(id_: MessageId) -> bytes:
-    """Return the frame that tells subscription `id_` of a changed tool list."""
-    return encode_notification(TOOLS_CHANGED, {"_meta": {SUBSCRIPTION_KEY: id_}})
+def subscribed(id_: MessageId, method: str, params: JsonObject) -> bytes:
+    """Return a notification as a frame of subscription `id_`."""
+    kept = params.get("_meta")
+    meta = {**kept, SUBSCRIPTION_KEY: id_} if type(kept) is dict else {SUBSCRIPTION_KEY: id_}
+    return encode_notification(method, {**params, "_meta": meta})
 
 
 def listen_result(id_: MessageId) -> bytes:
@@ -240,8 +280,8 @@ def envelope_meta(
 def request_headers(method: str, params: JsonObject) -> dict[str, str]:
     """Return the headers that mirror our request; `wire.headers` adds those of arguments."""
     headers = {VERSION_HEADER: LATEST, METHOD_HEADER: method}
-    named = _NAMED.get(method)
-    if named is not None:
+    named = _NAMED.get(method) or _NAMED_BY_EXTENSIONS.get(method)
+    if named is not None and type(params.get(named)) is str:
         headers[NAME_HEADER] = encode_value(params[named])
     return headers
 

@@ -1,5 +1,7 @@
 """Sessions: whose they are, how long they live, and how many there may be."""
 
+from dataclasses import replace
+
 import pytest
 
 from thoughtgate.core.calls import LOCAL, Principal
@@ -30,21 +32,29 @@ def sessions(clock: Clock) -> Sessions:
 
 
 def connect(sessions: Sessions, principal: Principal = LOCAL, domain: str = "default") -> Connected:
-    return sessions.open(
-        principal,
+    newcomer = Connected(
+        principal=principal,
         domain=domain,
         version="2025-11-25",
         client={"name": "editor"},
         capabilities={"roots": {}},
     )
+    return sessions.open(newcomer)
 
 
 def test_a_session_is_found_as_it_was_opened(sessions: Sessions) -> None:
     opened = connect(sessions)
     assert sessions.find(opened.id, LOCAL) == opened
     assert opened.capabilities == {"roots": {}}
-    assert opened.session.era is Era.HANDSHAKE
-    assert opened.session.client == {"name": "editor"}
+    session = opened.session(None)
+    assert session.era is Era.HANDSHAKE
+    assert session.client == {"name": "editor"}
+    assert session.capabilities == {"roots": {}}
+
+
+def test_a_session_may_bring_its_id(sessions: Sessions) -> None:
+    opened = sessions.open(replace(connect(sessions), id="mine"))
+    assert sessions.find("mine", LOCAL) == opened
 
 
 def test_ids_are_long_visible_and_never_the_same(sessions: Sessions) -> None:

@@ -40,7 +40,8 @@ def tree(kind: type[GateError] = GateError) -> Iterator[type[GateError]]:
 
 
 FOR_MODELS = {
-    "invalid_arguments", "caller_replied", "not_asked", "refused", "overloaded", "upstream_error", "upstream_unreachable",
+    "invalid_arguments", "caller_replied", "not_asked", "refused", "overloaded", "upstream_error",
+    "upstream_unreachable",
     "upstream_denied", "upstream_lost", "upstream_timeout", "upstream_garbled", "invalid_result",
 }  # fmt: skip
 
@@ -84,7 +85,7 @@ def test_a_failure_has_its_code(error: GateError, code: int, data: object) -> No
     assert (failed.code, failed.data) == (code, data)
 
 
-@pytest.mark.parametrize("code", [-32020, -32021, -32022])
+@pytest.mark.parametrize("code", [-32020, -32022])
 def test_what_a_server_says_of_our_own_request_is_not_told_as_the_clients_mistake(
     code: int,
 ) -> None:

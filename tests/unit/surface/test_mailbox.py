@@ -1,79 +1,127 @@
-"""Bells: who is told of a change, once, and who is not."""
+"""Mailboxes: who is told of what, once, in order and within bounds."""
 
 import asyncio
+import json
 
 from tests.support.fake_gateway import FakeGateway
-from tests.support.waiting import within
-from thoughtgate.core.calls import LOCAL, Principal
-from thoughtgate.sessions import Sessions
-from thoughtgate.surface.changes import Changes, Wake
-from thoughtgate.surface.clients import Clients, Running
-from thoughtgate.wire.handshake import Hello
+from tests.support.waiting import until, within
+from thoughtgate.surface.mailbox import CHANGED, MOST, MOST_BYTES, Changes, Mailbox
 
-HELLO = Hello(version="2025-11-25", client={}, capabilities={})
+TOOLS = CHANGED["tools"]
 
 
-async def test_a_bell_rings_once_for_many_changes() -> None:
+async def test_many_changes_of_a_list_are_told_once() -> None:
     gateway = FakeGateway(("a",))
-    bell = Changes(gateway).join("a")
-    gateway.add("x").add("y")
-    assert await within(bell.wait(5)) is Wake.CHANGED
-    assert await bell.wait(0.001) is Wake.SILENCE
+    reader = Changes(gateway).join("a").attach()
+    gateway.add("x").add("y").offer("name", "p")
+    assert await within(reader.take(5)) == [TOOLS, CHANGED["prompts"]]
+    assert await reader.take(0.001) == []
 
 
-async def test_a_bell_hears_its_own_domain_only() -> None:
+async def test_a_mailbox_hears_of_its_own_domain_only() -> None:
     gateway = FakeGateway(("a",))
-    bell = Changes(gateway).join("b")
+    reader = Changes(gateway).join("b").attach()
     gateway.add("x")
-    assert await bell.wait(0.001) is Wake.SILENCE
+    assert await reader.take(0.001) == []
 
 
-async def test_a_bell_that_was_left_keeps_its_change_for_the_next_one() -> None:
+async def test_only_lists_that_were_asked_for_are_told() -> None:
     gateway = FakeGateway(("a",))
-    bell = Changes(gateway).join("a")
-    bell.leave()
-    gateway.add("x")
-    assert await within(bell.wait(5)) is Wake.LEFT
-    fresh = Changes(gateway).join("a")
-    bell.pass_on(fresh)
-    assert await within(fresh.wait(5)) is Wake.CHANGED
+    reader = Changes(gateway).join("a", {"prompts": b"p"}).attach()
+    gateway.add("x").offer("uri", "r:x")
+    assert await reader.take(0.001) == []
+    gateway.offer("name", "p")
+    assert await within(reader.take(5)) == [b"p"]
 
 
-async def test_closing_ends_every_wait_and_stops_the_watch() -> None:
+async def test_what_nobody_took_is_there_for_the_next_reader() -> None:
+    mailbox = Mailbox("a")
+    older = mailbox.attach()
+    older.leave()
+    mailbox.note("tools")
+    mailbox.post(b"1")
+    assert await within(older.take(5)) is None
+    assert await within(mailbox.attach().take(5)) == [TOOLS, b"1"]
+
+
+async def test_a_newer_reader_ends_the_older_one() -> None:
+    mailbox = Mailbox("a")
+    older = mailbox.attach()
+    waiting = asyncio.create_task(older.take(None))
+    await asyncio.sleep(0)
+    newer = mailbox.attach()
+    assert await within(waiting) is None
+    assert not older.gone
+    mailbox.post(b"1")
+    assert await within(newer.take(5)) == [b"1"]
+
+
+async def test_a_full_mailbox_drops_the_oldest_and_counts_them() -> None:
+    mailbox = Mailbox("a")
+    for number in range(MOST + 10):
+        mailbox.post(b"%d" % number)
+    assert mailbox.dropped == 10
+    frames = await within(mailbox.attach().take(5))
+    assert frames is not None
+    assert (len(frames), frames[0]) == (MOST, b"10")
+    for _ in range(3):
+        mailbox.post(b"x" * (MOST_BYTES // 2))
+    assert mailbox.dropped == 11
+
+
+async def test_what_was_not_taken_can_be_withdrawn() -> None:
+    mailbox = Mailbox("a")
+    mailbox.post(b"1")
+    assert mailbox.withdraw(b"1")
+    assert not mailbox.withdraw(b"1")
+    assert await mailbox.attach().take(0.001) == []
+
+
+async def test_somebody_who_comes_in_time_is_waited_for() -> None:
+    mailbox = Mailbox("a")
+    assert not await mailbox.attended(0.001)
+    waiting = asyncio.create_task(mailbox.attended(5))
+    await asyncio.sleep(0)
+    reader = mailbox.attach()
+    assert await within(waiting)
+    reader.leave()
+    assert not await mailbox.attended(0.001)
+
+
+async def test_closing_ends_every_reader_and_stops_the_watch() -> None:
     gateway = FakeGateway(("a",))
     changes = Changes(gateway)
-    waits = [asyncio.create_task(changes.join("a").wait(None)) for _ in range(2)]
+    waits = [asyncio.create_task(changes.join("a").attach().take(None)) for _ in range(2)]
     await asyncio.sleep(0)
     changes.close()
     changes.close()
-    assert await within(asyncio.gather(*waits)) == [Wake.CLOSED, Wake.CLOSED]
+    assert await within(asyncio.gather(*waits)) == [None, None]
     assert gateway.watchers == 0
-    assert await within(changes.join("a").wait(None)) is Wake.CLOSED
+    late = changes.join("a")
+    late.post(b"1")
+    assert await within(late.attach().take(None)) is None
+    assert not await late.attended(5)
 
 
-async def test_a_session_that_ends_takes_its_stream_and_its_calls_along() -> None:
-    now = [0.0]
-    sessions = Sessions(clock=lambda: now[0])
-    clients = Clients(sessions, Changes(FakeGateway()))
-    connected = clients.open(HELLO, LOCAL, "default")
-    found = clients.find(connected.id, LOCAL, "default")
-    assert found is not None
-    bell, running = found[1].bell, Running(asyncio.create_task(_forever()))
-    found[1].running.add(1, running)
-    now[0] = 10_000.0
-    sessions.expire()
-    assert await within(bell.wait(None)) is Wake.CLOSED
-    assert running.given_up
-    assert clients.find(connected.id, LOCAL, "default") is None
+async def test_a_mailbox_that_was_left_is_not_kept() -> None:
+    gateway = FakeGateway(("a",))
+    changes = Changes(gateway)
+    mailbox = changes.join("a")
+    reader = mailbox.attach()
+    changes.leave(mailbox)
+    changes.leave(mailbox)
+    gateway.add("x")
+    assert await within(reader.take(None)) is None
+    assert mailbox.empty() == []
 
 
-async def _forever() -> None:
-    await asyncio.Event().wait()
+def test_the_frames_are_notifications() -> None:
+    methods = [json.loads(frame)["method"] for frame in CHANGED.values()]
+    assert methods == [f"notifications/{name}/list_changed" for name in CHANGED]
 
 
-async def test_a_session_is_nobody_else_s() -> None:
-    clients = Clients(Sessions(clock=lambda: 0.0), Changes(FakeGateway()))
-    connected = clients.open(HELLO, LOCAL, "default")
-    assert clients.find(connected.id, Principal(id="other"), "default") is None
-    assert clients.find(connected.id, LOCAL, "other") is None
-    assert clients.find("", LOCAL, "default") is None
+async def test_readers_wake_for_what_was_there_before_them() -> None:
+    mailbox = Mailbox("a")
+    mailbox.post(b"1")
+    reader = mailbox.attach()
+    await until(reader.wake.is_set)

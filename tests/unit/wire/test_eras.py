@@ -201,13 +201,29 @@ def test_levels_are_ordered() -> None:
 
 def test_a_subscription_carries_its_id_in_every_frame() -> None:
     key = stateless.SUBSCRIPTION_KEY
-    frames = [stateless.acknowledged("s", tools=True), stateless.tools_changed("s")]
+    honoured = stateless.Filter(lists=frozenset({"tools"}), resources=("a:b",))
+    frames = [
+        stateless.acknowledged("s", honoured),
+        stateless.subscribed("s", methods.TOOLS_CHANGED, {"_meta": {key: "theirs"}}),
+    ]
     assert all(json.loads(frame)["params"]["_meta"] == {key: "s"} for frame in frames)
+    told = json.loads(frames[0])["params"]["notifications"]
+    assert told == {"toolsListChanged": True, "resourceSubscriptions": ["a:b"]}
     assert json.loads(stateless.listen_result(3))["_meta"] == {key: 3}
-    assert stateless.read_listen(stateless.listen_params({}))
-    assert not stateless.read_listen({"notifications": {"toolsListChanged": 1}})
-    with pytest.raises(BadMessage):
-        stateless.read_listen({})
+    assert "tools" in stateless.read_listen(stateless.listen_params({})).lists
+    assert not stateless.read_listen({"notifications": {"toolsListChanged": 1}}).lists
+    many = [str(number) for number in range(257)]
+    for wrong in (None, {"resourceSubscriptions": "a:b"}, {"resourceSubscriptions": many}):
+        with pytest.raises(BadMessage):
+            stateless.read_listen({"notifications": wrong})
+
+
+def test_what_one_era_says_of_caching_is_taken_off_or_put_on() -> None:
+    raw = b'{"contents":[],"ttlMs":7,"resultType":"complete"}'
+    assert handshake.finish_read(raw) == b'{"contents":[]}'
+    assert handshake.finish_read(b'{"contents": []}') == b'{"contents": []}'
+    told = json.loads(stateless.cached(raw, 0))
+    assert (told["ttlMs"], told["cacheScope"]) == (7, "private")
 
 
 def test_our_ids_are_never_used_twice_and_late_answers_find_nobody() -> None:

@@ -1,0 +1,71 @@
+"""Session ids that an earlier process of this gateway gave, understood by the next one.
+
+Never lets an ended session of this process return, nor one of another principal or domain.
+"""
+
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final
+
+from thoughtgate.core.calls import Principal
+from thoughtgate.surface.seals import Seal
+from thoughtgate.wire.handshake import VERSIONS, Hello
+from thoughtgate.wire.strict import dumps
+
+LIFETIME: Final = 86_400.0
+"""Seconds for which a session may be taken up again after it was opened."""
+
+LARGEST: Final = 4_096
+"""Bytes of what a client said of itself that still go into its session's id."""
+
+_REMEMBERED: Final = 10_000
+_RANDOM: Final = 24
+
+
+class Comebacks:
+    """Makes session ids and opens those of earlier processes; `clock` is the time of day."""
+
+    def __init__(self, key: bytes, *, clock: Callable[[], float] = time.time) -> None:
+        self._seal = Seal(key, "session")
+        self._clock = clock
+        self._epoch = secrets.token_hex(8)
+        self._ended: OrderedDict[str, None] = OrderedDict()
+
+    def new_id(self, hello: Hello, principal: Principal, domain: str) -> str:
+        """Return an id that holds the session, or a random one when it would be too long."""
+        value: dict[str, Any] = {
+            "epoch": self._epoch,
+            "at": self._clock(),
+            "principal": principal.id,
+            "domain": domain,
+            "version": hello.version,
+            "client": hello.client,
+            "capabilities": hello.capabilities,
+        }
+        if len(dumps(value)) > LARGEST:
+            return secrets.token_urlsafe(_RANDOM)
+        return self._seal.seal(value)
+
+    def open(self, session_id: str, principal: Principal, domain: str) -> Hello | None:
+        """Return what the client of a session said, None when it may not be taken up here.
+
+        Its log level and its subscriptions are lost.
+        """
+        value = self._seal.open(session_id)
+        if value is None or session_id in self._ended or value["epoch"] == self._epoch:
+            return None
+        if (value["principal"], value["domain"]) != (principal.id, domain):
+            return None
+        if not 0 <= self._clock() - value["at"] < LIFETIME or value["version"] not in VERSIONS:
+            return None
+        return Hello(
+            version=value["version"], client=value["client"], capabilities=value["capabilities"]
+        )
+
+    def end(self, session_id: str) -> None:
+        """Remember that a session has ended here: it does not come back."""
+        self._ended[session_id] = None
+        if len(self._ended) > _REMEMBERED:
+            self._ended.popitem(last=False)

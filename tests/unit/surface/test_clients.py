@@ -1,0 +1,126 @@
+"""The live side of sessions: whose they are, how they end, and how they outlive a restart."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from tests.support.fake_gateway import FakeGateway
+from tests.support.waiting import within
+from thoughtgate.core.calls import LOCAL, Principal
+from thoughtgate.core.errors import Overloaded
+from thoughtgate.sessions import SessionLimits, Sessions
+from thoughtgate.surface.clients import Clients, Running
+from thoughtgate.surface.comebacks import LIFETIME, Comebacks
+from thoughtgate.surface.mailbox import Changes
+from thoughtgate.wire.handshake import Hello
+
+HELLO = Hello(version="2025-11-25", client={"name": "c"}, capabilities={"roots": {}})
+KEY = b"k" * 32
+
+
+class Process:
+    """One process of a gateway; `now` is its time of day, and its clock."""
+
+    def __init__(self, now: float = 0.0, key: bytes = KEY, cap: int = 10) -> None:
+        self.now = now
+        self.gateway = FakeGateway()
+        self.sessions = Sessions(clock=lambda: self.now, limits=SessionLimits(cap=cap))
+        comebacks = Comebacks(key, clock=lambda: self.now)
+        self.clients = Clients(self.gateway, self.sessions, Changes(self.gateway), comebacks)
+
+    def open(self, hello: Hello = HELLO) -> str:
+        return self.clients.open(hello, LOCAL, "default").id
+
+    def knows(self, id_: str, principal: Principal = LOCAL, domain: str = "default") -> bool:
+        return self.clients.find(id_, principal, domain) is not None
+
+
+async def test_a_session_that_ends_takes_its_stream_and_its_calls_along() -> None:
+    process = Process()
+    id_ = process.open()
+    found = process.clients.find(id_, LOCAL, "default")
+    assert found is not None
+    live = found[1]
+    reader, running = live.mailbox.attach(), Running(asyncio.create_task(_forever()))
+    live.running.add(1, running)
+    process.now = 10_000.0
+    process.sessions.expire()
+    assert await within(reader.take(None)) is None
+    assert running.given_up
+    assert not process.knows(id_)
+    assert process.gateway.left == [live.peer]
+    assert process.gateway.left_sessions == [id_]
+
+
+async def _forever() -> None:
+    await asyncio.Event().wait()
+
+
+def test_a_session_is_nobody_else_s() -> None:
+    process = Process()
+    id_ = process.open()
+    assert process.knows(id_)
+    assert not process.knows(id_, Principal(id="other"))
+    assert not process.knows(id_, domain="other")
+    assert not process.knows("")
+
+
+def test_a_session_outlives_a_restart() -> None:
+    id_ = Process().open()
+    after = Process(now=60.0)
+    found = after.clients.find(id_, LOCAL, "default")
+    assert found is not None
+    connected, live = found
+    assert (connected.version, connected.client) == (HELLO.version, HELLO.client)
+    assert live.session.capabilities == HELLO.capabilities
+    assert after.knows(id_)
+    assert len(after.sessions) == 1
+
+
+def test_a_restart_gives_a_session_to_nobody_else() -> None:
+    id_ = Process().open()
+    after = Process(now=60.0)
+    assert not after.knows(id_, Principal(id="other"))
+    assert not after.knows(id_, domain="other")
+    assert not after.knows(id_[:-1] + ("A" if id_[-1] != "A" else "B"))
+    assert not after.knows(id_ + "A")
+    assert len(after.sessions) == 0
+
+
+def test_another_key_or_a_day_ends_a_session() -> None:
+    id_ = Process().open()
+    assert not Process(key=b"x" * 32).knows(id_)
+    assert Process(now=LIFETIME - 1).knows(id_)
+    assert not Process(now=LIFETIME).knows(id_)
+    assert not Process(now=-1.0).knows(id_)
+
+
+def test_what_ended_in_this_process_stays_ended() -> None:
+    before, after = Process(), Process(now=60.0)
+    taken_up, fresh = before.open(), after.open()
+    assert after.knows(taken_up)
+    for id_ in (taken_up, fresh):
+        assert after.sessions.close(id_, LOCAL)
+        assert not after.knows(id_)
+
+
+def test_a_client_that_says_much_gets_a_short_id_and_starts_anew_after_a_restart() -> None:
+    id_ = Process().open(replace(HELLO, client={"name": "x" * 5_000}))
+    assert len(id_) < 40
+    assert not Process().knows(id_)
+
+
+def test_ids_are_visible_ascii_and_never_the_same() -> None:
+    process = Process()
+    first, second = process.open(), process.open()
+    assert first != second
+    assert all(0x21 <= ord(letter) <= 0x7E for letter in first)
+
+
+def test_a_session_that_comes_back_needs_room_too() -> None:
+    id_ = Process().open()
+    after = Process(cap=1)
+    after.open()
+    with pytest.raises(Overloaded):
+        after.knows(id_)
