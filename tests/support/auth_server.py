@@ -80,6 +80,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
     access: dict[str, AccessToken] = field(default_factory=dict)
     refresh: dict[str, RefreshToken] = field(default_factory=dict)
     issued: list[str] = field(default_factory=list)
+    spent: set[str] = field(default_factory=set)
     refreshes: int = 0
     reused: int = 0
 
@@ -126,7 +127,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         self, client: OAuthClientInformationFull, refresh_token: str
     ) -> RefreshToken | None:
         known = self.refresh.get(refresh_token)
-        if known is None and refresh_token in self.issued:
+        if refresh_token in self.spent:
             self.reused += 1
             self.refresh.clear()  # as rotation wants it: whoever uses one twice ends the login
         return known
@@ -135,6 +136,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
     ) -> OAuthToken:
         self.refreshes += 1
+        self.spent.add(refresh_token.token)
         del self.refresh[refresh_token.token]
         return self._grant(client, scopes, refresh_token.resource)
 

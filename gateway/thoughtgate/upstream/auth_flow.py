@@ -53,11 +53,12 @@ Open = Callable[[str], Awaitable[None]]
 """Shows the page of an authorization server to a person."""
 
 _CODE = re.compile(r"[a-z_]{1,60}")
-_SECRET_METHODS: tuple[Literal["client_secret_basic", "client_secret_post"], ...] = (
-    "client_secret_basic",
+_METHODS: tuple[Literal["none", "client_secret_post", "client_secret_basic"], ...] = (
+    "none",
     "client_secret_post",
+    "client_secret_basic",
 )
-"""How a client proves itself with its secret, the better way first."""
+"""How a client that is made for a login may prove itself, the best way first."""
 
 
 async def log_in(wish: Wish, open_page: Open, *, tls: ssl.SSLContext | None = None) -> Login:
@@ -198,14 +199,14 @@ class _Flow:
             self._choose(methods_ if isinstance(methods_, list) else ["client_secret_basic"])
 
     def _choose(self, offered: list[object]) -> None:
-        context = self._provider.context
-        secret = next((method for method in _SECRET_METHODS if method in offered), None)
-        if context.client_info is not None and context.client_info.client_secret:
-            context.client_info.token_endpoint_auth_method = secret or "client_secret_basic"
-        elif "none" in offered:
-            context.client_metadata.token_endpoint_auth_method = "none"
-        else:
-            context.client_metadata.token_endpoint_auth_method = secret
+        """Use a given secret as every server must take it, another as most MCP servers do."""
+        context, given = self._provider.context, self._provider.context.client_info
+        if given is not None and given.client_secret:
+            post = "client_secret_post" in offered and "client_secret_basic" not in offered
+            given.token_endpoint_auth_method = f"client_secret_{'post' if post else 'basic'}"
+            return
+        wanted = next((method for method in _METHODS if method in offered), None)
+        context.client_metadata.token_endpoint_auth_method = wanted
 
     def _check_discovered(self) -> None:
         """Make sure that what was found out is enough, before anything of ours is sent.

@@ -51,7 +51,7 @@ async def test_a_person_logs_in_at_the_sdks_server_with_pkce_and_resource() -> N
     assert asked["code_challenge_method"] == ["S256"]
     assert token.resource == asked["resource"][0] == login.resource == server.url
     assert login.refresh_token in server.provider.issued
-    assert (login.scope, login.client.method) == ("read", "client_secret_basic")
+    assert (login.scope, login.client.method) == ("read", "client_secret_post")
     assert login.renewable
 
 
@@ -94,6 +94,14 @@ async def test_a_client_that_a_person_named_is_used_and_none_registered() -> Non
     assert login.client == OAuthClient(
         id="ours", secret=SECRET, method="client_secret_basic", given=True
     )
+
+
+async def test_a_secret_goes_into_the_form_only_where_nothing_else_is_taken() -> None:
+    offered = {"token_endpoint_auth_methods_supported": ["client_secret_post"]}
+    async with scripted(server=offered) as server:
+        login = await logged_in(server, client=GIVEN, issuer=server.origin)
+    assert login.client.method == "client_secret_post"
+    assert (server.forms[0]["client_secret"], server.basics) == (SECRET, [""])
 
 
 async def test_a_client_that_is_a_url_is_used_where_that_is_offered() -> None:
