@@ -70,8 +70,6 @@ def require(context: Context, method: str) -> None:
     if declared(context, method):
         return
     name = _NEEDS[method]
-    if not modern(context):
-        raise MCPError(types.INVALID_REQUEST, f"the client declares no {name}")
     raise MCPError(
         types.MISSING_REQUIRED_CLIENT_CAPABILITY,
         f"the call needs the client's {name}",

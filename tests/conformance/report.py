@@ -37,7 +37,7 @@ def table(reports: Sequence[Report]) -> Iterator[str]:
 def findings(reports: Iterable[Report]) -> Iterator[str]:
     """Yield a line for each scenario that failed, and for calls that left no trace."""
     for report in reports:
-        place = f"{report.key}, {report.front}"
+        place = f"{report.key}, {report.front}{'' if report.required else ' (not required)'}"
         for scenario in report.scored:
             if scenario.failures:
                 first, *more = scenario.failures

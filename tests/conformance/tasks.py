@@ -153,7 +153,7 @@ def require_tasks(context: Context) -> None:
     """
     if declares_tasks(context):
         return
-    code = types.MISSING_REQUIRED_CLIENT_CAPABILITY if modern(context) else types.INVALID_REQUEST
+    code = types.MISSING_REQUIRED_CLIENT_CAPABILITY
     needed: Wire = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
     raise MCPError(code, "the client does not declare tasks", needed)
 
