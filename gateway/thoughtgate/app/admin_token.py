@@ -48,9 +48,11 @@ def read_token(path: Path) -> str:
         raise ConfigError(message=f"the token file {path}: {why}") from None
     except OSError as error:
         raise _unusable(path, (error.strerror or "error").lower()) from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         _check(path, os.fstat(descriptor))
-        text = file.read(1024).decode("latin-1").strip()
+        text = os.read(descriptor, 1024).decode("latin-1").strip()
+    finally:
+        os.close(descriptor)
     if _TOKEN.fullmatch(text) is None:
         raise _unusable(path, "it holds no token; remove it, and the next gateway makes a new one")
     return text

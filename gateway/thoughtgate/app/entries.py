@@ -15,6 +15,7 @@ from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import Server
 from thoughtgate.core.tools import Effect
 from thoughtgate.registry.store import Registry
+from thoughtgate.schema.limits import Profile
 
 
 def all_servers(loaded: Loaded, registry: Registry) -> tuple[Server, ...]:
@@ -50,11 +51,25 @@ def _merged(registered: tuple[Server, ...], loaded: Loaded) -> tuple[Server, ...
 
 
 def all_domains(loaded: Loaded, registry: Registry) -> tuple[Domain, ...]:
-    """Return the domains by name; `default` shows everything when nobody defined it."""
+    """Return the domains by name; `default` shows everything when nobody defined it.
+
+    Raises:
+        ConfigError: One in the registry cannot be shown by this release.
+    """
     found = {DEFAULT_DOMAIN: Domain(name=DEFAULT_DOMAIN, max_tools=None, source="built-in")}
-    found.update({domain.name: domain for domain in registry.domains()})
+    found.update({domain.name: _usable(domain) for domain in registry.domains()})
     found.update({domain.name: domain for domain in domains_of(loaded.settings)})
     return tuple(found[name] for name in sorted(found))
+
+
+def _usable(domain: Domain) -> Domain:
+    """Refuse a domain that a newer release, or somebody's hand, gave unknown limits."""
+    if domain.limits not in set(Profile):
+        raise ConfigError(
+            message=f"domain {domain.name}: limits: {domain.limits[:80]} are unknown here; remove "
+            f"it with: thoughtgate domain rm {domain.name}"
+        )
+    return domain
 
 
 def all_effects(loaded: Loaded, registry: Registry, server: str) -> Mapping[str, Effect]:

@@ -32,7 +32,7 @@ def document(routes: Sequence[Route[Any]], version: str) -> JsonObject:
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
-    return {
+    described = {
         "openapi": "3.1.0",
         "info": {
             "title": "thoughtgate admin API",
@@ -54,6 +54,8 @@ def document(routes: Sequence[Route[Any]], version: str) -> JsonObject:
             },
         },
     }
+    plain: JsonObject = msgspec.json.decode(msgspec.json.encode(described))  # defaults too
+    return plain
 
 
 def _operation(route: Route[Any], schemas: JsonObject) -> JsonObject:

@@ -127,7 +127,8 @@ class ServerList(Struct, kw_only=True, frozen=True):
 class ServerPut(Asked, kw_only=True, frozen=True):
     """A server at a URL. Values of headers are stored encrypted and never told again.
 
-    A header whose value is null keeps the value that is stored, as long as the URL stays the same.
+    The URL as it is told keeps what is stored of it. A header whose value is null keeps the value
+    that is stored, as long as the URL stays the same.
     """
 
     url: Annotated[str, Meta(pattern=r"^https?://", max_length=4096)]
