@@ -64,11 +64,18 @@ class Client:
         """Return the notifications under their own method."""
         return [(notice.method, notice.params) for notice in self.notices]
 
-    def make(self, name: str, arguments: dict[str, Any] | None = None, **fields: Any) -> Call:
+    def make(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        timeout: float = 5.0,
+        **fields: Any,
+    ) -> Call:
         mine: dict[str, Any] = {
             "session": self.session, "principal": self._principal, "listener": self
         }  # fmt: skip
-        return replace(make_call(name, arguments), **{**mine, **fields})
+        return replace(make_call(name, arguments, timeout=timeout), **{**mine, **fields})
 
     async def call(
         self, made: Rig, name: str, arguments: dict[str, Any] | None = None, **fields: Any

@@ -9,6 +9,7 @@ each of its tools is one behaviour.
 import argparse
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -48,6 +49,7 @@ class FakeServer:
         self.memory: dict[str, JsonObject] = {}
         self.greetings: dict[str, JsonObject] = {}
         self.later: list[JsonObject] = []
+        self.background: set[asyncio.Task[None]] = set()
         self.followed = Followed()
         self._standing: dict[str, Out] = {}
         self._joined = asyncio.Event()
@@ -373,6 +375,8 @@ def _shown(message: object, headers: Mapping[str, str]) -> JsonObject:
         for name in ("id", "method", "params", "code")
         if hasattr(message, name)
     }
+    if isinstance(message, Reply):
+        shown["result"] = json.loads(message.result)
     if headers:
         shown["headers"] = dict(headers)
     return shown

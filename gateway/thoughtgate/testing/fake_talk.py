@@ -3,6 +3,7 @@
 Never answers for the client: what came back is what the tool returns.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from thoughtgate.core.json import JsonObject
@@ -30,10 +31,16 @@ async def ask_outside(turn: Turn, arguments: JsonObject) -> None:
 
 async def ask_later(turn: Turn, arguments: JsonObject) -> None:
     """Answer the call first, then ask on the standing stream; `later` returns what came back."""
-    standing = await turn.server.standing(turn.session)
+    server, method = turn.server, str(arguments["method"])
+    standing = await server.standing(turn.session)
+
+    async def asking() -> None:
+        server.later.append(await server.ask(method, standing, arguments.get("params", {})))
+
     await turn.reply({"content": []})
-    answer = await turn.server.ask(str(arguments["method"]), standing, arguments.get("params", {}))
-    turn.server.later.append(answer)
+    task = asyncio.get_running_loop().create_task(asking())
+    server.background.add(task)
+    task.add_done_callback(server.background.discard)
 
 
 async def later(turn: Turn, arguments: JsonObject) -> None:

@@ -68,7 +68,8 @@ class Out(Protocol):
 class Host(Protocol):
     """The server, as its tools see it; `seen` is every message that came.
 
-    `memory` and `greetings` are by session, `later` are answers to questions outside of calls.
+    `memory` and `greetings` are by session, `later` are answers to questions outside of calls,
+    which `background` tasks ask.
     """
 
     script: Script
@@ -76,6 +77,7 @@ class Host(Protocol):
     memory: dict[str, JsonObject]
     greetings: dict[str, JsonObject]
     later: list[JsonObject]
+    background: set[asyncio.Task[None]]
 
     async def change(self) -> None:
         """Offer one more tool and say so."""

@@ -93,9 +93,13 @@ class Hearing:
         self._agreements.pop(str(id_), None)
 
     def _guess(self) -> Asker | None:
-        """Return whom to ask where the server does not say: the youngest call's client."""
-        for id_, call in reversed(self.calls.items()):
-            return Asker(listener=call.listener, call=id_)
+        """Return whom to ask where the server does not say: the youngest call's client.
+
+        A call that is asking already comes second: most ask for one thing at a time.
+        """
+        asking = self.questions.calls
+        for id_ in sorted(self.calls, key=lambda id_: (id_ not in asking, id_), reverse=True):
+            return Asker(listener=self.calls[id_].listener, call=id_)
         client = self.home.client
         return None if client is None else Asker(listener=client)
 

@@ -64,6 +64,11 @@ class Questions:
         """Return how many questions wait for an answer."""
         return len(self._open)
 
+    @property
+    def calls(self) -> set[int | None]:
+        """Return the calls in which something is asked now."""
+        return {asked.asker.call for asked in self._open.values()}
+
     def take(self, message: Request, asker: Asker | None) -> None:
         """Answer a request, now or when the one who is asked has answered."""
         if message.method == methods.PING:
