@@ -6,6 +6,7 @@ Never listens beyond loopback; the configuration has been held to that.
 import asyncio
 import gc
 import os
+import secrets
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -21,8 +22,9 @@ from thoughtgate.app.admin_token import TOKEN_FILE, ensured_token
 from thoughtgate.app.compose import VERSION, App, opened
 from thoughtgate.app.presence import Presence, present
 from thoughtgate.app.reloading import Reloader
+from thoughtgate.app.requests import view_of
 from thoughtgate.config.files import Loaded
-from thoughtgate.core.errors import ConfigError
+from thoughtgate.core.errors import ConfigError, StoreSealed
 from thoughtgate.sessions import SessionLimits, Sessions
 from thoughtgate.surface.admin import AdminFace, AdminSettings, Front
 from thoughtgate.surface.http_guard import LOOPBACK, HostRules
@@ -61,7 +63,7 @@ async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> No
             await _first_listings(app, say)
             _keep_for_good()
             sessions = _sessions(app)
-            front = McpFront(app.gateway, sessions, _face(app))
+            front = McpFront(app.gateway, sessions, await asyncio.to_thread(_face, app))
             served = Front(front, _admin(app, sessions, environ))
             host, port = listening.getsockname()[:2]
             url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -82,11 +84,12 @@ async def serve_pipe(loaded: Loaded, environ: Mapping[str, str], domain: str, sa
         pipe = await ending.enter_async_context(claimed_stdio())
         app = await ending.enter_async_context(opened(loaded, environ))
         ending.enter_context(present(loaded.home, _presence()))
-        app.gateway.view(domain)
+        view_of(app.gateway, domain)
         await _first_listings(app, say)
         _keep_for_good()
+        face = await asyncio.to_thread(_face, app)
         serving = asyncio.ensure_future(
-            serve_stdio(app.gateway, _sessions(app), domain, pipe, _face(app), PIPE_GRACE)
+            serve_stdio(app.gateway, _sessions(app), domain, pipe, face, PIPE_GRACE)
         )
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
@@ -202,10 +205,24 @@ def _hosts(app: App) -> HostRules:
     )
 
 
+def _seal_key(app: App) -> bytes:
+    """Return the key for what clients keep for us: one that lasts, where there is one.
+
+    With any other one, clients start anew after a restart.
+    """
+    try:
+        lasting = app.registry.derived_key("clients")
+    except StoreSealed:  # whoever needs the secrets themselves says what to do
+        lasting = None
+    return lasting or secrets.token_bytes(32)
+
+
 def _face(app: App) -> FaceSettings:
+    """Return the settings of a face; reading the key may take its time."""
     limits = app.loaded.settings.limits
     return FaceSettings(
         info=INFO,
+        seal_key=_seal_key(app),
         page_size=limits.page_size,
         max_body=limits.request_bytes,
         call_timeout=86_400.0,
