@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.auth_server import sdk_with_login
 from tests.support.pages import Command, SavedFile, acts, pages
 from tests.support.source import name_of
 from tests.support.terminal import Terminal
@@ -39,8 +40,14 @@ def model(request: JsonObject) -> str:
 async def test_what_a_page_shows_is_what_happens(page: Path, tmp_path: Path) -> None:
     async with (
         OpenAIServer(model) as local,
+        sdk_with_login() as guarded,
         Terminal(
-            tmp_path, ports={"8765": free_port(), "http://127.0.0.1:8080/v1": local.url}
+            tmp_path,
+            ports={
+                "8765": free_port(),
+                "http://127.0.0.1:8080/v1": local.url,
+                "https://tasks.example/mcp": guarded.url,
+            },
         ) as terminal,
     ):
         for act in acts(page):

@@ -19,6 +19,9 @@ from tests.support.waiting import within
 PATIENCE = 30.0
 """Seconds that one command may take: each starts a Python, and some start servers."""
 
+_BROWSER = "import sys, urllib.request as web; web.urlopen(sys.argv[1], timeout=30).read()"
+"""A program in place of a browser: it follows an address to its last page."""
+
 _MARK = "-- the command ended: "
 
 
@@ -46,6 +49,7 @@ class Terminal:
                 "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
                 "THOUGHTGATE_CONFIG": str(config),
                 "LANG": "C.UTF-8",
+                "BROWSER": f"{sys.executable} -c {shlex.quote(_BROWSER)} %s",
             },
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

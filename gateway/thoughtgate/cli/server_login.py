@@ -5,6 +5,7 @@ Never prints a token, and takes a client's secret from the environment only.
 
 import asyncio
 import os
+import threading
 import time
 import webbrowser
 from importlib import import_module
@@ -85,4 +86,5 @@ async def _printed(url: str) -> None:
 
 async def _opened(url: str) -> None:
     note(f"your browser opens to log in; if it does not, open this address:\n{url}")
-    await asyncio.to_thread(webbrowser.open, url)
+    # nobody waits for it: some browsers end only when a person closes them
+    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
