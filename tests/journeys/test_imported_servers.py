@@ -5,7 +5,7 @@ Each is started by `npx` or `uvx`, listed, called, and called again by a gateway
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from mcp.types import CallToolResult, TextContent
 from tests.support.fake_page import page
 from tests.support.gate import START, Gate, Home, gate, home
 from tests.support.known_servers import KNOWN, Known, settings_text
+from tests.support.peer_process import everything_over
 from tests.support.peers import MODULES, home_environment
 from tests.support.waiting import within
 
@@ -58,8 +59,14 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-C", str(project / "repository")]
     subprocess.run(["git", "init", "-q", str(project / "repository")], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
-    with page("a page of plain text\n") as url:
-        place = home(tmp_path_factory.mktemp("home"), **home_environment())
+    with ExitStack() as around:
+        url = around.enter_context(page("a page of plain text\n"))
+        urls = {
+            known.url_variable: around.enter_context(everything_over(known.carrier))
+            for known in KNOWN
+            if known.carrier
+        }
+        place = home(tmp_path_factory.mktemp("home"), **home_environment(), **urls)
         yield House(home=place, project=project, page=url)
 
 
@@ -112,7 +119,7 @@ def test_every_server_is_imported_as_its_settings_say(imported: str) -> None:
     lines = {line.split()[0]: line for line in imported.splitlines()[1:]}
     assert set(lines) == {known.registered for known in KNOWN}
     for known in KNOWN:
-        assert known.package in lines[known.registered]
+        assert (known.package in lines[known.registered]) is not bool(known.carrier)
         assert lines[known.registered].endswith("added")
 
 

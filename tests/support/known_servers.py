@@ -16,7 +16,8 @@ NPM, PYPI = "npm", "PyPI"
 class Known:
     """One server: `name` in the settings, and what one of its tools must answer.
 
-    `{page}` in arguments stands for the URL of a page on this machine.
+    `{page}` and `{project}` in arguments stand for a page and the project's folder on this machine.
+    `carrier` is how it is served over HTTP, at the URL that `url_variable` names; empty over stdio.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Known:
     package: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    carrier: str = ""
     tools: tuple[str, ...]
     call: str = ""
     arguments: Mapping[str, object] = field(default_factory=dict)
@@ -40,8 +42,21 @@ class Known:
         versions = npm_versions() if self.home == NPM else pypi_versions()
         return versions[self.package]
 
+    @property
+    def transport(self) -> str:
+        """Return what it is reached by, as people call it."""
+        return {"": "stdio", "streamableHttp": "HTTP", "sse": "HTTP+SSE"}[self.carrier]
+
+    @property
+    def url_variable(self) -> str:
+        """Return the variable that names its URL."""
+        return f"EVERYTHING_{self.carrier.upper()}"
+
     def settings(self) -> dict[str, object]:
         """Return its entry in a client's settings."""
+        if self.carrier:
+            kind = "sse" if self.carrier == "sse" else "http"
+            return {"type": kind, "url": f"${{env:{self.url_variable}}}"}
         env = {"env": dict(self.env)} if self.env else {}
         if self.home == NPM:
             return {"command": "npx", "args": ["-y", self.package, *self.args], **env}
@@ -55,6 +70,11 @@ KNOWN = (
         name="everything", home=NPM, package=f"{MCP}/server-everything",
         tools=("echo", "get-sum"), call="echo", arguments={"message": "héllo"},
         answers="Echo: héllo",
+    ),
+    Known(
+        name="everything-http", home=NPM, package=f"{MCP}/server-everything",
+        carrier="streamableHttp", tools=("echo", "get-sum"), call="get-sum",
+        arguments={"a": 2, "b": 40}, answers="The sum of 2 and 40 is 42.",
     ),
     Known(
         name="filesystem", home=NPM, package=f"{MCP}/server-filesystem",

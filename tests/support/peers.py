@@ -65,7 +65,7 @@ def home_environment() -> dict[str, str]:
     Raises:
         PeersMissing: They are not.
     """
-    for path in (_BIN / "npx", *(_BIN / name for name in pypi_versions())):
+    for path in (STAMP, _BIN / "npx", *(_BIN / name for name in pypi_versions())):
         if not path.exists():
             raise PeersMissing(path)
     places = os.pathsep.join(map(str, (_BIN, NODE.parent, _UV.parent, os.defpath)))
@@ -73,17 +73,9 @@ def home_environment() -> dict[str, str]:
 
 
 def npm_versions() -> Mapping[str, str]:
-    """Return the installed version of each npm package that the lock file names at its top.
-
-    Raises:
-        PeersMissing: One is not there.
-    """
+    """Return the version of each npm package that is installed by its own name."""
     text = (PEERS / "package.json").read_text(encoding="utf-8")
-    wanted = re.findall(r'"(@[\w./-]+)": "([\d.]+)"', text)
-    for name, _ in wanted:
-        if not (MODULES / name).exists():
-            raise PeersMissing(MODULES / name)
-    return dict(wanted)
+    return dict(re.findall(r'"(@[\w./-]+)": "([\d.]+)"', text))
 
 
 def pypi_versions() -> Mapping[str, str]:
