@@ -79,6 +79,10 @@ class HandshakeFace:
         client, live = self._find(request)
         last = request.header(_LAST_EVENT)
         found = None if last is None else self._clients.shelf.find(client.id, last)
+        if last is not None and found is None:
+            raise Refusal(
+                400, message="that stream is not kept any more; ask again what it was for"
+            )
         with self._clients.sessions.holding(client.id, client.principal):
             if found is not None and found[0] is not live.tape:
                 await self._streams.replay(request, *found)
