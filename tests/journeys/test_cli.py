@@ -55,7 +55,24 @@ READS = (
 SERVED = {("tool", name) for name in ("list", "show", "search", "call")} | {("explain",)}
 """The commands with `--json` that need a tool server; they have a file of their own."""
 
-OTHERS = {("schema", "check"), ("run", "start"), ("server", "import"), ("status",)}
+OTHERS = {
+    ("schema", "check"),
+    ("run", "start"),
+    ("server", "import"),
+    ("status",),
+    ("doctor",),
+    ("init",),
+    ("client", "list"),
+}
+
+
+CHANGES = (
+    ("server", "disable", "mine"), ("server", "enable", "mine"), ("server", "rm", "mine"),
+    ("domain", "set", "new"), ("domain", "rm", "old"),
+    ("tool", "set", "mine/go", "--effect", "read"),
+    ("registry", "backup", "copy.db"), ("registry", "restore", "old.db"),
+)  # fmt: skip
+"""The commands that change what is stored, and print what they changed."""
 
 
 @pytest.fixture
@@ -114,8 +131,25 @@ def test_every_command_that_can_print_json_is_tested_for_it() -> None:
         for path in commands(cli)
         if any("--json" in option.opts for option in command_at(path).params)
     }
-    asked = {path for path in commands(cli) if any(path == r[: len(path)] for r in READS)}
+    known = (*READS, *CHANGES)
+    asked = {path for path in commands(cli) if any(path == r[: len(path)] for r in known)}
     assert can == asked | SERVED | OTHERS
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=" ".join)
+def test_a_change_is_told_as_text_and_as_json(place: Home, change: tuple[str, ...]) -> None:
+    words = [str(place.folder / word) if word.endswith(".db") else word for word in change]
+    done(place, "domain", "set", "old")
+    done(place, "registry", "backup", place.folder / "old.db")
+    told = place.invoke(*words, "--json")
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.stdout)
+    assert told.stderr == ""
+    if change[1] in {"rm", "backup"}:
+        return  # a second time there is nothing to remove, and the name is taken
+    again = place.invoke(*words)
+    assert (again.exit_code, again.stdout) == (0, "")
+    assert again.stderr.strip()
 
 
 @pytest.mark.parametrize("read", READS, ids=" ".join)

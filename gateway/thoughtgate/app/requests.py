@@ -18,9 +18,10 @@ from thoughtgate.core.calls import (
     Session,
     ToolName,
 )
-from thoughtgate.core.errors import NotAsked
+from thoughtgate.core.errors import ConfigError, NotAsked, UnknownTarget
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
+from thoughtgate.views import View
 
 CLI_SESSION = Session(
     id="", era=Era.STATELESS, version="", client={"name": "thoughtgate"}, origin="cli"
@@ -45,6 +46,20 @@ class NoticeLines:
     async def ask(self, question: Question) -> bytes:
         """Refuse: nothing was declared that could be asked for."""
         raise NotAsked(message=f"the command line does not answer {question.method}")
+
+
+def view_of(gateway: Gateway, domain: str) -> View:
+    """Return what a domain shows.
+
+    Raises:
+        ConfigError: There is no such domain; a client would hear of an unknown target.
+    """
+    try:
+        return gateway.view(domain)
+    except UnknownTarget:
+        raise ConfigError(
+            message=f"no domain is named {domain[:80]}; see: thoughtgate domain list"
+        ) from None
 
 
 async def call_tool(

@@ -10,11 +10,12 @@ from typing import Any
 import click
 import msgspec
 
-from thoughtgate.app.masks import shown_command, shown_url
+from thoughtgate.app.masks import MASK, shown_command, shown_url
 from thoughtgate.cli.output import clean, count, json_flag, show
 from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.config.files import Loaded
 from thoughtgate.config.settings import json_schema
+from thoughtgate.telemetry.redact import is_secret_name, redact
 
 
 @click.group()
@@ -67,12 +68,26 @@ def _without_secrets(loaded: Loaded) -> dict[str, Any]:
         server["command"] = shown_command(server["command"])
         server["url"] = shown_url(server["url"])
         for field in ("env", "headers"):
-            server[field] = dict.fromkeys(server[field], "***")
+            server[field] = dict.fromkeys(server[field], MASK)
+    for domain in settings["domains"].values():
+        for dress in domain["tools"].values():
+            dress["fixed"] = _masked(dress["fixed"])
     for model in settings["models"].values():
         model["url"] = shown_url(model["url"])
         if model["api_key"]:
-            model["api_key"] = "***"
+            model["api_key"] = MASK
     return {"file": loaded.file, "state": loaded.home, "settings": settings}
+
+
+def _masked(value: Any, name: str = "") -> Any:
+    """Return a fixed value without what its name or its look says is a secret."""
+    if is_secret_name(name) and value is not None:
+        return MASK
+    if isinstance(value, dict):
+        return {key: _masked(item, key) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_masked(item) for item in value]
+    return redact(value) if isinstance(value, str) else value
 
 
 def _flat(value: Any, path: str) -> list[str]:

@@ -11,6 +11,7 @@ import click
 
 from thoughtgate.app.doctor.examining import examined, worst
 from thoughtgate.app.doctor.findings import Checked, Finding, Severity
+from thoughtgate.cli.completing import server_names
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import clean, json_flag, one_line, show
 from thoughtgate.cli.signals import interruptible
@@ -20,7 +21,7 @@ _WIDTH = len(Severity.PROBLEM)
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[NAME]…")
+@click.argument("names", nargs=-1, metavar="[NAME]…", shell_complete=server_names)
 @click.option("--fix-hints", is_flag=True, help="Print only what mends each finding.")
 @json_flag
 @click.pass_context

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from thoughtgate.cli import desks
-from thoughtgate.cli.output import json_flag, note, one_line, said, show, table
+from thoughtgate.cli.completing import domain_names
+from thoughtgate.cli.output import changed, json_flag, one_line, said, show, table
 from thoughtgate.cli.words import json_or_text
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.schema.limits import Profile
@@ -21,6 +23,9 @@ from thoughtgate.surface.admin_values import DomainPut, DomainTool, Dress
 
 _NOTHING = {"include": "all tools", "max_tools": "no limit", "max_tokens": "no limit"}
 _NAME = re.compile(r"[A-Za-z0-9_-]{0,60}")
+
+
+_NAMED = click.argument("name", shell_complete=domain_names)
 
 
 @click.group()
@@ -50,7 +55,7 @@ def list_(chosen: Path | None, as_json: bool) -> None:
 
 
 @domain.command(name="show")
-@click.argument("name")
+@_NAMED
 @json_flag
 @click.pass_obj
 def show_(chosen: Path | None, name: str, as_json: bool) -> None:
@@ -107,7 +112,7 @@ def _lines(value: dict[str, Any]) -> Iterator[str]:
 
 
 @domain.command(name="set")
-@click.argument("name")
+@_NAMED
 @click.option("--include", multiple=True, help="Glob over server/tool, or tag:WORD.")
 @click.option("--exclude", multiple=True, help="What to leave out again.")
 @click.option("--instructions", help="Text for the client's model.")
@@ -133,13 +138,20 @@ def _lines(value: dict[str, Any]) -> Iterator[str]:
     type=click.Choice(["include", "exclude", "looks", "max-tools", "max-tokens"]),
     help="Empty a list, all looks of tools, or a budget, before the rest is set.",
 )
+@json_flag
 @click.pass_obj
-def set_(chosen: Path | None, /, name: str, **given: Any) -> None:
+def set_(chosen: Path | None, /, name: str, as_json: bool, **given: Any) -> None:
     """Make or change a domain; what is not given stays as it is."""
     stored = desks.domains(chosen).change(name, lambda rules: _changed(rules, given))
-    note(f"domain {name} is now at revision {stored.revision}")
-    for warning in stored.warnings:
-        note(f"warning: {warning}")
+    value = {
+        "domain": name,
+        "revision": stored.revision,
+        "rules": to_builtins(stored.rules),
+        "warnings": list(stored.warnings),
+    }
+    said = [f"domain {name} is now at revision {stored.revision}"]
+    said += [f"warning: {warning}" for warning in stored.warnings]
+    changed(value, said, as_json=as_json)
 
 
 _CLEARED: dict[str, dict[str, Any]] = {
@@ -186,9 +198,10 @@ def _pairs(texts: tuple[str, ...], option: str) -> list[tuple[str, str]]:
 
 
 @domain.command()
-@click.argument("name")
+@_NAMED
+@json_flag
 @click.pass_obj
-def rm(chosen: Path | None, name: str) -> None:
+def rm(chosen: Path | None, name: str, as_json: bool) -> None:
     """Remove a domain from the registry; its history stays."""
     desks.domains(chosen).remove(name)
-    note(f"domain {name} removed")
+    changed({"domain": name, "removed": True}, [f"domain {name} removed"], as_json=as_json)

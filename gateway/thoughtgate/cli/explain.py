@@ -8,13 +8,14 @@ from pathlib import Path
 import click
 
 from thoughtgate.cli import desks
+from thoughtgate.cli.completing import domain_names, tool_names
 from thoughtgate.cli.output import clean, json_flag, note, show, table
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 
 
 @click.command()
-@click.argument("name", metavar="TOOL")
-@click.option("--domain", default=DEFAULT_DOMAIN, show_default=True)
+@click.argument("name", metavar="TOOL", shell_complete=tool_names)
+@click.option("--domain", default=DEFAULT_DOMAIN, show_default=True, shell_complete=domain_names)
 @json_flag
 @click.pass_obj
 def explain(chosen: Path | None, name: str, domain: str, as_json: bool) -> None:

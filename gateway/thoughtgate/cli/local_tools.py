@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from thoughtgate.app.compose import App, opened
+from thoughtgate.app.requests import view_of
 from thoughtgate.app.shown import domain_tools, effect_warnings, held_tools
 from thoughtgate.cli.desks import Say
 from thoughtgate.cli.settings import loaded_or_fail, opened_registry
@@ -81,7 +82,7 @@ class LocalTools:
     @asynccontextmanager
     async def _opened(self, domain: str, say: Say, *, refresh: bool = False) -> AsyncIterator[App]:
         async with opened(self._loaded, os.environ) as app:
-            app.gateway.view(domain)
+            view_of(app.gateway, domain)
             await app.ensure_listed(on_progress=say, refresh=refresh)
             yield app
 

@@ -33,6 +33,15 @@ def show(value: object, lines: Iterable[str], *, as_json: bool) -> None:
         click.echo(line)
 
 
+def changed(value: object, lines: Iterable[str], *, as_json: bool) -> None:
+    """Say what a command changed: as JSON on stdout, else in words on stderr."""
+    if as_json:
+        show(value, (), as_json=True)
+        return
+    for line in lines:
+        note(line)
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
     """Yield aligned lines; wide East Asian characters count twice."""
     grid = [tuple(head), *(tuple(map(one_line, row)) for row in rows)]

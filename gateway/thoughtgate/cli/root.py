@@ -18,6 +18,9 @@ from thoughtgate.cli.logs import log_to_stderr
 from thoughtgate.cli.output import json_flag, show
 from thoughtgate.cli.target import SERVER_VARIABLE, TOKEN_VARIABLE, remember
 
+_TRACES = "thoughtgate.telemetry"
+"""The loggers whose warnings are told by every command: traces would be lost in silence."""
+
 _COMPLETIONS: dict[str, type[ShellComplete]] = {
     "bash": BashComplete,
     "zsh": ZshComplete,
@@ -39,7 +42,8 @@ PLACES = {
         "Write a configuration with a comment for each setting, by asking what matters.",
     ),
     "doctor": Place(
-        "thoughtgate.cli.doctor:doctor", "Look for what is wrong, and say what mends it."
+        "thoughtgate.cli.doctor:doctor",
+        "Look for what is wrong, and say what mends it; exit 0 only without problems.",
     ),
     "domain": Place(
         "thoughtgate.cli.domain:domain", "Named views of the tools, one endpoint each."
@@ -88,6 +92,9 @@ class _Root(Door):
     epilog="Exit codes: 0 well, 1 the thing asked about failed, 2 usage or configuration, "
     "3 a tool server failed, 4 the registry cannot be used, 5 refused.",
 )
+@click.version_option(
+    package_name="thoughtgate", prog_name="thoughtgate", message="%(prog)s %(version)s"
+)
 @click.option(
     "--config",
     "file",
@@ -134,7 +141,7 @@ def completion(shell: str) -> None:
 def main() -> None:
     """Run the command line."""
     _hold_standard_streams()
-    log_to_stderr("error")
+    log_to_stderr("error", warn_of=_TRACES)
     say_bugs()
     cli.main(prog_name="thoughtgate")
 

@@ -15,6 +15,8 @@ import click
 from thoughtgate.app.compose import App, opened
 from thoughtgate.app.models import model_named
 from thoughtgate.app.reasoning import limits_of
+from thoughtgate.app.requests import view_of
+from thoughtgate.cli.completing import domain_names
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import clean, json_flag, note, show
 from thoughtgate.cli.settings import loaded_or_fail
@@ -39,7 +41,7 @@ def run() -> None:
 
 @run.command()
 @click.argument("task")
-@click.option("--domain", default=DEFAULT_DOMAIN, show_default=True)
+@click.option("--domain", default=DEFAULT_DOMAIN, show_default=True, shell_complete=domain_names)
 @click.option("--plan", type=click.Path(dir_okay=False, path_type=Path), help="TOML or JSON file.")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=JSON", help="Input of the plan.")
 @click.option("--model", default="", help="Configured model; the default one when not given.")
@@ -71,6 +73,7 @@ async def _run(loaded: Loaded, task: str, given: dict[str, Any]) -> RunReport:
     if plan is not None and (unknown := unknown_inputs(plan, inputs)):
         raise ConfigError(message=f"--input: the plan knows no input {', '.join(unknown)[:200]}")
     async with opened(loaded, os.environ) as app:
+        view_of(app.gateway, given["domain"])
         await app.ensure_listed(on_progress=note)
         order = replace(_order(app, task, plan, given), inputs=inputs)
         return await interruptible(app.reasoning.runner.run(order, _observer(note)))

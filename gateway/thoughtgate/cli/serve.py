@@ -11,6 +11,7 @@ import msgspec
 import uvloop
 
 from thoughtgate.app.serving import serve_http, serve_pipe
+from thoughtgate.cli.completing import domain_names
 from thoughtgate.cli.logs import log_to_stderr
 from thoughtgate.cli.output import note
 from thoughtgate.cli.settings import loaded_or_fail
@@ -21,7 +22,13 @@ from thoughtgate.core.domains import DEFAULT_DOMAIN
 
 @click.command()
 @click.option("--stdio", is_flag=True, help="Serve one client on standard input and output.")
-@click.option("--domain", default=DEFAULT_DOMAIN, show_default=True, help="Domain of --stdio.")
+@click.option(
+    "--domain",
+    default=DEFAULT_DOMAIN,
+    show_default=True,
+    help="Domain of --stdio.",
+    shell_complete=domain_names,
+)
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one.")
 @click.option(
     "--log-level",

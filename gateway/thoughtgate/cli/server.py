@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from thoughtgate.cli import desks
+from thoughtgate.cli.completing import server_names
 from thoughtgate.cli.exits import Exit
-from thoughtgate.cli.output import json_flag, note, one_line, said, show, table
+from thoughtgate.cli.output import changed, json_flag, note, one_line, said, show, table
 from thoughtgate.cli.server_add import add
 from thoughtgate.cli.server_import import import_
 from thoughtgate.cli.server_login import login, logout
@@ -21,6 +22,9 @@ _WELL = {UpstreamState.READY.value, UpstreamState.DISABLED.value}
 _NONE = "no servers yet; add one with: thoughtgate server add NAME -- COMMAND"
 _SHOWN = ("name", "state", "tools", "transport", "source", "login")
 _HEADS = {"source": "FROM"}
+
+
+_NAME = click.argument("name", shell_complete=server_names)
 
 
 @click.group()
@@ -76,7 +80,7 @@ def _transport(entry: ServerEntry) -> str:
 
 
 @server.command(name="show")
-@click.argument("name")
+@_NAME
 @json_flag
 @click.pass_obj
 def show_(chosen: Path | None, name: str, as_json: bool) -> None:
@@ -107,30 +111,32 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
 
 
 @server.command()
-@click.argument("name")
+@_NAME
+@json_flag
 @click.pass_obj
-def enable(chosen: Path | None, name: str) -> None:
+def enable(chosen: Path | None, name: str, as_json: bool) -> None:
     """Use a server again."""
-    _switch(chosen, name, enabled=True)
+    desks.servers(chosen).switch(name, enabled=True)
+    value = {"server": name, "enabled": True}
+    changed(value, [f"server {name} enabled"], as_json=as_json)
 
 
 @server.command()
-@click.argument("name")
+@_NAME
+@json_flag
 @click.pass_obj
-def disable(chosen: Path | None, name: str) -> None:
+def disable(chosen: Path | None, name: str, as_json: bool) -> None:
     """Stop using a server; it stays registered."""
-    _switch(chosen, name, enabled=False)
-
-
-def _switch(chosen: Path | None, name: str, *, enabled: bool) -> None:
-    desks.servers(chosen).switch(name, enabled=enabled)
-    note(f"server {name} {'enabled' if enabled else 'disabled'}")
+    desks.servers(chosen).switch(name, enabled=False)
+    value = {"server": name, "enabled": False}
+    changed(value, [f"server {name} disabled"], as_json=as_json)
 
 
 @server.command()
-@click.argument("name")
+@_NAME
+@json_flag
 @click.pass_obj
-def rm(chosen: Path | None, name: str) -> None:
+def rm(chosen: Path | None, name: str, as_json: bool) -> None:
     """Remove a server from the registry; its tools' history stays."""
     desks.servers(chosen).remove(name)
-    note(f"server {name} removed")
+    changed({"server": name, "removed": True}, [f"server {name} removed"], as_json=as_json)

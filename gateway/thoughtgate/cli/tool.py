@@ -13,11 +13,13 @@ from typing import Any
 import click
 
 from thoughtgate.app.compose import App, opened
-from thoughtgate.app.requests import call_tool
+from thoughtgate.app.requests import call_tool, view_of
 from thoughtgate.catalog import advertised_name
 from thoughtgate.cli import desks
+from thoughtgate.cli.completing import domain_names, tool_names, tool_paths
 from thoughtgate.cli.exits import Exit
-from thoughtgate.cli.output import clean, count, json_flag, note, show, table
+from thoughtgate.cli.output import changed, clean, count, json_flag, note, show, table
+from thoughtgate.cli.results import result_lines
 from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.cli.signals import interruptible
 from thoughtgate.cli.words import Seconds, values_of
@@ -29,7 +31,6 @@ from thoughtgate.core.tools import Effect
 from thoughtgate.select import index
 from thoughtgate.surface.admin_values import DomainTools
 from thoughtgate.views import Entry, View
-from thoughtgate.wire.results import text
 from thoughtgate.wire.strict import parse
 
 _NO_TOOLS = "no tools here; see the servers with: thoughtgate server list --check"
@@ -37,7 +38,10 @@ _WHY_WRITE = (
     "a tool counts as write until you say otherwise: thoughtgate tool set SERVER/TOOL --effect "
     "read; a server added with --trusted is believed what it says of its own tools"
 )
-_DOMAIN = click.option("--domain", default=DEFAULT_DOMAIN, show_default=True)
+_DOMAIN = click.option(
+    "--domain", default=DEFAULT_DOMAIN, show_default=True, shell_complete=domain_names
+)
+_NAME = click.argument("name", shell_complete=tool_names)
 
 
 @click.group()
@@ -98,7 +102,7 @@ def _short(text_: str) -> str:
 
 
 @tool.command(name="show")
-@click.argument("name")
+@_NAME
 @_DOMAIN
 @json_flag
 @click.pass_obj
@@ -138,7 +142,7 @@ def search(
 
 async def _found(chosen: Path | None, domain: str, query: str, limit: int) -> list[dict[str, Any]]:
     async with opened(loaded_or_fail(chosen), os.environ) as app:
-        app.gateway.view(domain)
+        view_of(app.gateway, domain)
         await app.ensure_listed(on_progress=note)
         return [
             {
@@ -155,11 +159,17 @@ def _ranked(view: View, query: str, limit: int) -> list[tuple[Entry, float]]:
 
 
 @tool.command()
-@click.argument("name")
+@_NAME
 @click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]…")
 @click.option("--args", "given", help="Arguments as a JSON object, or @FILE.")
 @_DOMAIN
 @click.option("--timeout", type=Seconds(), default=120.0, show_default=True)
+@click.option(
+    "--save",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Save images, audio and resources of the answer as new files in this folder.",
+)
 @json_flag
 @click.pass_context
 def call(
@@ -179,8 +189,12 @@ def call(
     target = ToolName(domain=domain, name=name)
     result = asyncio.run(_called(context.obj, target, arguments, words, options["timeout"]))
     value = parse(result.raw)
-    lines = clean(text(result.raw) or json.dumps(value, ensure_ascii=False, indent=2)).split("\n")
-    show(value, lines, as_json=options["as_json"])
+    lines = list(result_lines(value, options["save"]))
+    if result.is_error and not options["as_json"]:
+        for line in lines:
+            note(line)
+    else:
+        show(value, lines, as_json=options["as_json"])
     context.exit(Exit.FAILED if result.is_error else Exit.OK)
 
 
@@ -192,7 +206,7 @@ async def _called(
     seconds: float,
 ) -> Result:
     async with opened(loaded_or_fail(chosen), os.environ) as app:
-        app.gateway.view(target.domain)
+        view_of(app.gateway, target.domain)
         await app.ensure_listed(on_progress=note)
         entry = app.gateway.view(target.domain).table.get(target.name)
         if entry is None:
@@ -247,20 +261,25 @@ def _strict(data: bytes, where: str) -> Any:
 
 
 @tool.command(name="set")
-@click.argument("name", metavar="SERVER/TOOL")
+@click.argument("name", metavar="SERVER/TOOL", shell_complete=tool_paths)
 @click.option(
     "--effect",
     required=True,
     type=click.Choice([*(e.value for e in Effect), "none"]),
     help="Effect class; none takes back what was said.",
 )
+@json_flag
 @click.pass_obj
-def set_(chosen: Path | None, name: str, effect: str) -> None:
+def set_(chosen: Path | None, name: str, effect: str, as_json: bool) -> None:
     """Say what a tool does to the world; unknown is a write."""
     server, _, own = name.partition("/")
     if not server or not own:
         raise ConfigError(message="name the tool as SERVER/TOOL, by the server's own tool name")
     said = desks.tools(chosen).say_effect(server, own, None if effect == "none" else Effect(effect))
-    note(f"{name}: {effect}")
-    for warning in said.warnings:
-        note(f"warning: {warning}")
+    value = {
+        "tool": name,
+        "effect": None if effect == "none" else effect,
+        "warnings": list(said.warnings),
+    }
+    lines = [f"{name}: {effect}", *(f"warning: {warning}" for warning in said.warnings)]
+    changed(value, lines, as_json=as_json)

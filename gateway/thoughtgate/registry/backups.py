@@ -68,6 +68,11 @@ def restore(path: Path, source: Path, *, patience: float = PATIENCE) -> Path | N
         with lock.held(), trouble.translated_files(path):
             use.alone("restoring it")
             return _replace(path, source, patience=patience)
+    except StoreCorrupt as error:
+        raise StoreCorrupt(
+            message=f"cannot restore from {source}: it is damaged, or is no registry; the present "
+            "registry is as it was, so name another backup"
+        ) from error
     finally:
         use.close()
         lock.close()

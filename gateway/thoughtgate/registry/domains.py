@@ -48,8 +48,7 @@ def remove(connection: Connection, name: str, stamp: Stamp) -> None:
     found = connection.execute(delete(table).where(table.c.name == name))
     if not found.rowcount:
         raise ConfigError(
-            message=f"no domain named {name[:60]!r} in the registry; `thoughtgate domain list` "
-            "shows the names"
+            message=f"no domain is named {name[:60]} in the registry; see: thoughtgate domain list"
         )
     _insert_revision(connection, name, None, stamp)
 
