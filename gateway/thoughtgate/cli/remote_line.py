@@ -9,7 +9,7 @@ import os
 import ssl
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import msgspec
 
@@ -40,16 +40,10 @@ class Line:
     """Asks one gateway; `target` says which, and where its token is."""
 
     def __init__(self, target: Target) -> None:
-        parts = urlsplit(target.url if "://" in target.url else f"http://{target.url}")
-        try:
-            self._port = parts.port
-        except ValueError:
-            self._port = None
-        self._host = parts.hostname or ""
+        parts = _parts(target.url)
+        self._host, self._port = parts.hostname or "", parts.port
         self._secure = parts.scheme == "https"
         self._where = f"{parts.scheme}://{parts.netloc}"
-        if parts.scheme not in {"http", "https"} or not self._host or parts.username:
-            raise ConfigError(message="--server takes a URL such as http://127.0.0.1:8765")
         if not self._secure and not _is_here(self._host):
             raise ConfigError(
                 message=f"--server: {self._host} is another machine, and http would show it and "
@@ -150,6 +144,22 @@ class Line:
             message=f"what answers at {self._where} is no admin API of thoughtgate{more}; "
             "see the URL, and gateway.admin in its configuration"
         )
+
+
+def _parts(url: str) -> SplitResult:
+    """Return the parts of a URL of a gateway.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        usable = parts.port != 0 and bool(parts.hostname) and "@" not in parts.netloc
+    except ValueError:
+        usable = False
+    if not usable or parts.scheme not in {"http", "https"}:
+        raise ConfigError(message="--server takes a URL such as http://127.0.0.1:8765")
+    return parts
 
 
 def _is_here(host: str) -> bool:
