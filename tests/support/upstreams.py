@@ -26,6 +26,7 @@ from thoughtgate.upstream.breaker import Backoff
 from thoughtgate.upstream.child import Patience
 from thoughtgate.upstream.http_client import PooledClient
 from thoughtgate.upstream.opening import Means
+from thoughtgate.upstream.served import MAX_PRIVATE
 from thoughtgate.upstream.upstreams import Upstreams
 
 ROOT = Path(__file__).parents[2]
@@ -118,6 +119,7 @@ async def rig(*servers: Server, **options: Any) -> AsyncIterator[Rig]:
     client = PooledClient()
     local = options.pop("local", {})
     backoff = options.pop("backoff", QUICK)
+    room = options.pop("room", MAX_PRIVATE)
     means = Means(
         client=client,
         environ=os.environ,
@@ -131,6 +133,7 @@ async def rig(*servers: Server, **options: Any) -> AsyncIterator[Rig]:
         on_status=lambda status: made[0].statuses.append(status),
         local=local,
         backoff=backoff,
+        room=room,
     )
     made.append(Rig(upstreams))
     try:

@@ -44,7 +44,8 @@ class Followed:
 
     def turns(self, uri: str) -> list[Turn]:
         """Return the requests that listen for a resource."""
-        return [turn for turn in self.listening if uri in self.wanted(turn)]
+        open_ = [turn for turn in self.listening if not turn.cancelled.is_set()]
+        return [turn for turn in open_ if uri in self.wanted(turn)]
 
     def wanted(self, turn: Turn) -> list[str]:
         """Return the resources that a request listens for."""

@@ -246,13 +246,18 @@ class FakeServer:
                 journal.write(f"{name}\n")
 
     async def _subscribe(self, turn: Turn) -> None:
+        if self.script.no_following:
+            await turn.fail(codes.METHOD_NOT_FOUND, "not here")
+            return
         following = turn.request.method == methods.SUBSCRIBE
         self.followed.change(turn.session, str(turn.request.params["uri"]), following=following)
         await turn.reply({})
 
     async def _listen(self, turn: Turn) -> None:
         marked = {"_meta": {stateless.SUBSCRIPTION_KEY: turn.request.id}}
-        wanted = turn.request.params["notifications"]
+        wanted = dict(turn.request.params["notifications"])
+        if self.script.no_following:
+            wanted.pop("resourceSubscriptions", None)
         await turn.notify(methods.ACKNOWLEDGED, {"notifications": wanted, **marked})
 
         async def changed() -> None:

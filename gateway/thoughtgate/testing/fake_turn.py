@@ -41,6 +41,7 @@ class Script:
     journal: str = ""
     offers: bool = False
     broken_prompts: bool = False
+    no_following: bool = False
 
 
 class Out(Protocol):

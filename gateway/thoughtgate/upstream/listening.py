@@ -84,19 +84,12 @@ class Listening:
             finally:
                 if not stream.agreed.done():
                     stream.task.cancel()
-            if not stream.agreed.done():
-                await stream.task
-                raise UpstreamGarbled(message="the server ended the subscription at once")
+            await _agreed(stream, uri)
             old, self._stream = self._stream, stream
             self._renewed.set()
             if old is not None:
                 old.task.cancel()
-        agreed = stream.agreed.result().get("resourceSubscriptions", [])
-        if uri is not None and not (isinstance(agreed, list) and uri in agreed):
-            raise UpstreamReplied(
-                rpc_code=codes.METHOD_NOT_FOUND,
-                rpc_message="the server does not agree to tell of changes of this resource",
-            )
+                await asyncio.wait([old.task])  # nothing is told twice from now on
 
     def _opened(self, peer: Peer) -> _Stream:
         loop = asyncio.get_running_loop()
@@ -118,6 +111,20 @@ class Listening:
         if len(self._home.subscriptions):
             wanted["resourceSubscriptions"] = list(self._home.subscriptions.uris)
         return wanted
+
+
+async def _agreed(stream: _Stream, uri: str | None) -> None:
+    """Return when the server has agreed to all that is wanted; else end the stream and say so."""
+    if not stream.agreed.done():
+        await stream.task
+        raise UpstreamGarbled(message="the server ended the subscription at once")
+    agreed = stream.agreed.result().get("resourceSubscriptions", [])
+    if uri is not None and not (isinstance(agreed, list) and uri in agreed):
+        stream.task.cancel()
+        raise UpstreamReplied(
+            rpc_code=codes.METHOD_NOT_FOUND,
+            rpc_message="the server does not agree to tell of changes of this resource",
+        )
 
 
 async def _run(listening: Awaitable[bytes]) -> bytes:

@@ -37,12 +37,14 @@ class Outlets:
 
     def drop(self, listener: Listener) -> None:
         """Forget a listener and what waits for it."""
-        task = self._running.get(id(listener))
+        self._waiting.pop(id(listener), None)
+        task = self._running.pop(id(listener), None)
         if task is not None:
             task.cancel()
 
     def close(self) -> None:
         """Forget all that waits."""
+        self._waiting.clear()
         for task in self._running.values():
             task.cancel()
 

@@ -66,12 +66,21 @@ class Watchers:
 class Served:
     """Everything that is open to one server."""
 
-    def __init__(self, server: Server, opener: Open, watchers: Watchers, breaker: Breaker) -> None:
+    def __init__(
+        self,
+        server: Server,
+        opener: Open,
+        watchers: Watchers,
+        breaker: Breaker,
+        *,
+        room: int = MAX_PRIVATE,
+    ) -> None:
         self.server = server
         self.status = UpstreamStatus(server=server.name, state=UpstreamState.IDLE)
         self._opener = opener
         self._watchers = watchers
         self._breaker = breaker
+        self._room = room
         self._era = server.era
         self._known = server.era
         self._traits = Traits()
@@ -260,12 +269,12 @@ class Served:
         return self._owned(own.home)
 
     def _make_room(self) -> None:
-        if len(self._private) < MAX_PRIVATE:
+        if len(self._private) < self._room:
             return
         idle = next((key for key, own in self._private.items() if not own.busy), None)
         if idle is None:
             raise Overloaded(
-                message=f"server {self.server.name}: {MAX_PRIVATE} clients have connections of"
+                message=f"server {self.server.name}: {self._room} clients have connections of"
                 " their own, and all of them are in use"
             )
         self._end(idle)

@@ -22,14 +22,15 @@ from thoughtgate.upstream.breaker import Backoff, Breaker
 from thoughtgate.upstream.local import LocalUpstream
 from thoughtgate.upstream.opening import Means, open_link
 from thoughtgate.upstream.ports import Counts
-from thoughtgate.upstream.served import GRACE, Served, Watchers
+from thoughtgate.upstream.served import GRACE, MAX_PRIVATE, Served, Watchers
 
 
 class Upstreams:
     """A `Sender` over every registered server; belongs to one event loop.
 
     `on_listing` runs for every discovery, the first and each after a change; `on_status` for
-    every change of state. Both run on the loop and must not wait.
+    every change of state. Both run on the loop and must not wait. `room` is how many clients may
+    have connections of their own to one server.
     """
 
     def __init__(
@@ -40,11 +41,13 @@ class Upstreams:
         on_status: Callable[[UpstreamStatus], None],
         local: Mapping[str, LocalUpstream] | None = None,
         backoff: Backoff | None = None,
+        room: int = MAX_PRIVATE,
     ) -> None:
         self._means = means
         self._watchers = Watchers(on_listing=on_listing, on_status=on_status)
         self._local = dict(local or {})
         self._backoff = backoff or Backoff()
+        self._room = room
         self._chance = random.Random()
         self._servers: dict[str, Server] = {}
         self._running: dict[str, Served] = {}
@@ -152,6 +155,7 @@ class Upstreams:
             lambda wanted, era, home: open_link(wanted, era, self._means, home),
             self._watchers,
             Breaker(backoff, self._chance),
+            room=self._room,
         )
 
     def _retire(self, running: Served) -> asyncio.Task[None]:
