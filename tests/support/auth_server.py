@@ -31,6 +31,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from tests.support.sdk_server import SdkPeer
 from tests.support.waiting import until, within
@@ -121,7 +122,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
     ) -> OAuthToken:
         del self.codes[authorization_code.code]
-        return self._grant(client, authorization_code.scopes, authorization_code.resource)
+        return self.grant(client, authorization_code.scopes, authorization_code.resource)
 
     async def load_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: str
@@ -138,7 +139,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         self.refreshes += 1
         self.spent.add(refresh_token.token)
         del self.refresh[refresh_token.token]
-        return self._grant(client, scopes, refresh_token.resource)
+        return self.grant(client, scopes, refresh_token.resource)
 
     async def load_access_token(self, token: str) -> AccessToken | None:
         return self.access.get(token)
@@ -147,7 +148,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         self.access = {k: v for k, v in self.access.items() if v.client_id != token.client_id}
         self.refresh = {k: v for k, v in self.refresh.items() if v.client_id != token.client_id}
 
-    def _grant(
+    def grant(
         self, client: OAuthClientInformationFull, scopes: list[str], resource: str | None
     ) -> OAuthToken:
         access = AccessToken(
@@ -183,8 +184,10 @@ class Guarded:
 
 
 @asynccontextmanager
-async def sdk_with_login(*, lifetime: int = 3600) -> AsyncIterator[Guarded]:
-    """Serve an SDK peer that lets in only who is logged in."""
+async def sdk_with_login(
+    *, lifetime: int = 3600, around: Callable[[ASGIApp], ASGIApp] = lambda app: app
+) -> AsyncIterator[Guarded]:
+    """Serve an SDK peer, with something `around` it, that lets in only who is logged in."""
     provider = Provider(lifetime=lifetime)
     with listener() as listening:
         origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -204,7 +207,7 @@ async def sdk_with_login(*, lifetime: int = 3600) -> AsyncIterator[Guarded]:
             token_verifier=ProviderTokenVerifier(provider),
             auth_server_provider=provider,
         )
-        async with served(app, listening):
+        async with served(around(app), listening):
             yield Guarded(f"{origin}/mcp", provider)
 
 

@@ -8,11 +8,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+from thoughtgate.core.errors import UpstreamDenied
+
 NOTHING: Mapping[str, str] = MappingProxyType({})
 """The headers of who is not logged in."""
 
 EARLY = 60.0
 """Seconds before its end that a token is renewed; a tenth of its life if that is shorter."""
+
+
+class ScopeMissing(UpstreamDenied):
+    """The login is good, but not for this call; for others it may be."""
 
 
 class Account(NamedTuple):

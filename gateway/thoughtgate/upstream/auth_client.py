@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from thoughtgate.core.errors import UpstreamDenied
 from thoughtgate.core.servers import HttpTransport, Server
-from thoughtgate.upstream.auth import Account, advice
+from thoughtgate.upstream.auth import Account, ScopeMissing, advice
 from thoughtgate.upstream.http_rules import target
 from thoughtgate.upstream.ports import Credentials, HttpClient, HttpReply, HttpRequest
 
@@ -82,7 +82,7 @@ class AuthorizedClient:
                 )
             known = self._credentials.scope(self._account).split()
             every = " ".join(dict.fromkeys([*known, *wanted[1].split()]))
-            raise UpstreamDenied(
+            raise ScopeMissing(
                 message=f'the login lacks the scope "{wanted[1]}"; {way} --scope "{every}"'
             )
 

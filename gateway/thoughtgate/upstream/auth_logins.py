@@ -7,6 +7,7 @@ is used twice may end the login.
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
@@ -23,8 +24,8 @@ PATIENCE = 30.0
 PAUSE = 10.0
 """Seconds until a renewal that failed is tried again, while the token still serves."""
 
-PROVEN = 60.0
-"""Seconds within which a server that refuses a renewed token is not asked for another."""
+OFTEN, WINDOW = 5, 60.0
+"""Renewals of tokens that a server refused, in so many seconds, after which it is the server."""
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class Logins:
         self._clock = clock
         self._held: dict[Account, _Held] = {}
         self._renewing: dict[Account, asyncio.Task[Mapping[str, str]]] = {}
-        self._fresh: dict[Account, tuple[str, float]] = {}
+        self._refusals: dict[Account, deque[float]] = {}
 
     def apply(self, logins: Iterable[Login]) -> frozenset[str]:
         """Take the logins that there are; return the servers that are logged in otherwise now."""
@@ -140,10 +141,10 @@ class Logins:
         server = login.account.server
         if login.refused:
             raise UpstreamDenied(message=f"its login is over: {login.refused}; {advice(server)}")
-        token, until = self._fresh.get(login.account, ("", 0.0))
-        if refused and token == login.access_token and self._clock() < until:
+        refusals = self._refusals.setdefault(login.account, deque(maxlen=OFTEN))
+        if refused and len(refusals) == OFTEN and self._clock() - refusals[0] < WINDOW:
             raise UpstreamDenied(
-                message=f"the server refuses a login that was just renewed; {advice(server)}"
+                message=f"the server refuses one renewed login after the other; {advice(server)}"
             )
         if not login.renewable:
             raise UpstreamDenied(
@@ -165,7 +166,8 @@ class Logins:
             raise UpstreamUnreachable(
                 message=f"its login could not be renewed just now: {error.message}"
             ) from None
-        self._fresh[account] = (new.access_token, self._clock() + PROVEN)
+        if refused:
+            self._refusals[account].append(self._clock())
         return (await self._kept(new)).headers
 
     def _later(self, login: Login, error: UpstreamError) -> Mapping[str, str]:

@@ -18,6 +18,7 @@ from thoughtgate.core.errors import (
 )
 from thoughtgate.core.servers import UpstreamState
 from thoughtgate.core.tools import Effect, Item, Kind, Tool
+from thoughtgate.upstream.auth import ScopeMissing
 from thoughtgate.upstream.breaker import Breaker
 from thoughtgate.upstream.home import Home
 from thoughtgate.upstream.ports import Counts, Link, Peer
@@ -333,7 +334,7 @@ class Supervised:
 
     def _call_failed(self, link: Link, error: UpstreamError) -> None:
         """Count a call that failed for want of a connection; a lost link is its owner's matter."""
-        if link.lost or self._link is not link:
+        if link.lost or self._link is not link or isinstance(error, ScopeMissing):
             return
         self._breaker.failed(self._now(), tolerated=TOLERATED)
         denied = isinstance(error, UpstreamDenied)
