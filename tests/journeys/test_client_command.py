@@ -81,6 +81,18 @@ def test_a_configuration_that_is_named_is_the_one_that_the_client_gets(
     assert str(place.config) not in shown.stdout
 
 
+def test_variables_that_the_client_may_lack_are_named(place: Home) -> None:
+    place.config.write_text(
+        '[servers.x]\ncommand = ["x"]\nenv = { KEY = "${SHELL_ONLY}" }\n', encoding="utf-8"
+    )
+    told = Home(folder=place.folder, extra={**place.extra, "SHELL_ONLY": "sk-shell"})
+    done = told.invoke("client", "connect", "cursor", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "SHELL_ONLY" in done.stderr
+    assert "sk-shell" not in done.output
+    assert "SHELL_ONLY" not in told.invoke("client", "connect", "zed", "--http", "--yes").stderr
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 def test_every_client_is_connected_listed_and_disconnected(place: Home, client: str) -> None:
     before = by_name(place)

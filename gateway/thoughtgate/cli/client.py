@@ -40,7 +40,7 @@ from thoughtgate.config.clients.places import (
     traces,
 )
 from thoughtgate.config.clients.text import Unreadable
-from thoughtgate.config.files import CONFIG_VARIABLE, HOME_VARIABLE, Loaded
+from thoughtgate.config.files import CONFIG_VARIABLE, HOME_VARIABLE, Loaded, load
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 from thoughtgate.core.errors import ConfigError
 
@@ -112,6 +112,8 @@ def connect(context: click.Context, /, program: str, **given: Any) -> None:
     code = _apply(chosen, file, new, words, given)
     if code is Exit.OK and not given["dry_run"]:
         note(f"next: {chosen.then}; {chosen.look}")
+        if "command" in entry:
+            _warn_of_variables(loaded)
     context.exit(code)
 
 
@@ -244,6 +246,14 @@ def _check_domain(loaded: Loaded, domain: str) -> None:
         names = [each.name for each in all_domains(loaded, store)]
     if domain not in names:
         raise ConfigError(message=f"no domain is named {domain}; see: thoughtgate domain list")
+
+
+def _warn_of_variables(loaded: Loaded) -> None:
+    """Say what a gateway will miss that is started with none of the variables of this shell."""
+    try:
+        load(loaded.file, {})
+    except ConfigError as error:
+        note(f"mind: a client that was not started from this shell may lack a variable: {error}")
 
 
 def _program() -> Sequence[str]:

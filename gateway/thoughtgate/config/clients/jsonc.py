@@ -20,6 +20,7 @@ from thoughtgate.config.clients.documents import (
 )
 from thoughtgate.config.clients.text import BOM, MASK, Edit, edited, nested, newline
 
+_HIDDEN = f'"{MASK}"'
 _KEPT = {BOM, "[", "]", "{", "}", ",", ":", "true", "false", "null"}
 
 
@@ -54,19 +55,19 @@ def drop(text: str, path: Sequence[str]) -> str:
 def masked(text: str, visible: frozenset[str]) -> str:
     """Return the text without comments and values, but for keys and the strings in `visible`."""
     plain = document_of(text).plain
+    kept = _KEPT | {json.dumps(word, ensure_ascii=False) for word in visible}
 
     def shown(match: re.Match[str]) -> str:
         token = match[0]
+        if token in kept:
+            return token
         if token.startswith("//"):
             return f"// {MASK}"
         if token.startswith("/*"):
             return f"/* {MASK} */"
-        after = skip(plain, match.end())
-        if token in _KEPT or plain[after : after + 1] == ":":
-            return token
-        if token.startswith('"') and json.loads(token) in visible:
-            return token
-        return f'"{MASK}"'
+        after = match.end()
+        is_key = plain[after : after + 1] == ":" or plain.startswith(":", skip(plain, after))
+        return token if is_key else _HIDDEN
 
     return TOKEN.sub(shown, text).removeprefix(BOM)
 
