@@ -208,7 +208,7 @@ async def test_a_session_is_asked_within_its_call_and_its_answer_is_exact(
         return CreateMessageResult(role="assistant", content=content, model="m")
 
     async def roots(context: Any) -> ListRootsResult:
-        return ListRootsResult(roots=[Root(uri="file:///x")])  # type: ignore[arg-type]  # it reads strings
+        return ListRootsResult(roots=[Root.model_validate({"uri": "file:///x"})])
 
     gateway.add("ask", ask)
     callbacks = {
