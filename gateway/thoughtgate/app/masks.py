@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit, urlunsplit
 
 from thoughtgate.core.servers import HttpTransport, StdioTransport, Transport
-from thoughtgate.telemetry.redact import is_secret_name
+from thoughtgate.telemetry.redact import HIDDEN, is_secret_name, redact
 
 MASK = "***"
 
@@ -20,7 +20,7 @@ def shown_transport(transport: Transport) -> str:
 
 
 def shown_command(argv: Sequence[str]) -> list[str]:
-    """Return a command without the values of options such as `--api-key`."""
+    """Return a command without the values of options such as `--api-key`, and without passwords."""
     shown: list[str] = []
     hide = False
     for part in argv:
@@ -29,9 +29,14 @@ def shown_command(argv: Sequence[str]) -> list[str]:
         if hide:
             shown.append(MASK)
         else:
-            shown.append(f"{name}={MASK}" if secret and equals else part)
+            shown.append(f"{name}={MASK}" if secret and equals else shown_text(part))
         hide = secret and not equals
     return shown
+
+
+def shown_text(text: str) -> str:
+    """Return a text without what has the shape of a secret, such as the password in a URL."""
+    return redact(text).replace(HIDDEN, MASK)
 
 
 def shown_url(url: str) -> str:

@@ -90,6 +90,17 @@ def test_the_servers_of_a_file_are_registered_and_told(place: Home, project: Pat
     assert SECRET not in result.output
 
 
+def test_a_password_within_an_argument_is_not_shown(place: Home) -> None:
+    address = f"postgresql://ada:{SECRET}@db.example/notes"
+    result = place.invoke(
+        "server", "import", saved(place, {"a": {"command": "x", "args": [address]}})
+    )
+    assert "postgresql://***@db.example/notes" in result.stdout
+    assert "note: a: /mcpServers/a/args: may hold a secret" in result.stderr
+    for question in (("server", "list"), ("server", "show", "a")):
+        assert SECRET not in place.invoke(*question).output
+
+
 def test_no_secret_of_a_file_is_stored_in_the_clear(place: Home, project: Path) -> None:
     place.invoke("server", "import", project, *ANSWERS)
     stored = [path.read_bytes() for path in place.state.iterdir() if path.suffix != ".key"]

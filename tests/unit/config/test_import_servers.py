@@ -261,6 +261,8 @@ def test_the_format_chooses_among_several_lists() -> None:
         ({"enviroment": {}}, "enviroment: unknown key; left out"),
         ({"arg": []}, "arg: unknown key; left out; did you mean args?"),
         ({"args": ["--api-key", "hush"]}, "args: may hold a secret"),
+        ({"args": ["x", "postgresql://u:hush@h/db"]}, "args: may hold a secret"),
+        ({"args": ["--header", "Authorization: Bearer hush-123456"]}, "args: may hold a secret"),
     ],
 )
 def test_what_is_left_out_and_may_matter_is_told(more: dict[str, object], said: str) -> None:

@@ -15,7 +15,7 @@ from thoughtgate.config.imports.headers import read_headers
 from thoughtgate.config.imports.names import is_sse_url
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import HttpTransport, StdioTransport, Transport
-from thoughtgate.telemetry.redact import is_secret_name
+from thoughtgate.telemetry.redact import is_secret_name, redact
 
 _KINDS = {
     "stdio": "stdio",
@@ -132,15 +132,19 @@ def _stdio(fields: Fields, folders: Folders) -> StdioTransport:
     for name in variables:
         if not name or "=" in name:
             fields.problem("not a name that a variable can have", "env", name)
-    for option in (part for part in argv[1:] if part.startswith("-")):
-        if is_secret_name(option.partition("=")[0]):
-            fields.note("may hold a secret, and a command is stored as it is; use env", "args")
-            break
+    if any(map(_is_secret, argv[1:])):
+        fields.note("may hold a secret, and a command is stored as it is; use env", "args")
     return StdioTransport(
         argv=(folders.expanded(argv[0]), *argv[1:]) if argv else (),
         env=variables,
         cwd=str(folders.absolute(cwd)),
     )
+
+
+def _is_secret(part: str) -> bool:
+    """Say whether an argument names a secret, or has the shape of one."""
+    named = part.startswith("-") and is_secret_name(part.partition("=")[0])
+    return named or redact(part) != part
 
 
 def _command(fields: Fields) -> tuple[tuple[str, ...], dict[str, str]]:
