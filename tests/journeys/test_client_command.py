@@ -97,7 +97,9 @@ def test_variables_that_the_client_may_lack_are_named(place: Home) -> None:
 def test_every_client_is_connected_listed_and_disconnected(place: Home, client: str) -> None:
     before = by_name(place)
     assert (before[client]["here"], before[client]["connections"]) == (False, [])
-    assert place.invoke("client", "connect", client, "--yes").exit_code == 0
+    done = place.invoke("client", "connect", client, "--yes")
+    assert done.exit_code == 0
+    assert "was never used here" in done.stderr
     row = by_name(place)[client]
     assert row["here"]
     assert [(c["name"], c["how"], c["domain"]) for c in row["connections"]] == [
@@ -139,6 +141,7 @@ def test_without_a_terminal_nothing_is_written_unless_told_so(place: Home, curso
 def test_a_dry_run_shows_the_change_and_writes_nothing(place: Home, cursor: Path) -> None:
     done = place.invoke("client", "connect", "cursor", "--dry-run", "--yes")
     assert done.exit_code == 0
+    assert "was never used here" not in done.stderr
     assert '+    "thoughtgate": {' in done.stdout
     assert [path.name for path in cursor.parent.iterdir()] == ["mcp.json"]
     assert cursor.read_text("utf-8") == SECRETS

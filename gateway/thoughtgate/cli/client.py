@@ -108,6 +108,8 @@ def connect(context: click.Context, /, program: str, **given: Any) -> None:
     if new == file.text:
         note(f"{chosen.title} is already connected, nothing changed: {file.path}")
         return
+    if not (given["path"] or given["project"] or _was_used(chosen)):
+        note(f"{chosen.title} was never used here as far as one can see; its file will be new")
     words = {*words_of(entry), *entry.get("env", {}).values(), *_words(old)}
     code = _apply(chosen, file, new, words, given)
     if code is Exit.OK and not given["dry_run"]:
@@ -140,8 +142,7 @@ def disconnect(context: click.Context, /, program: str, **given: Any) -> None:
 
 def _row(chosen: Client, project: Path | None, port: int) -> dict[str, Any]:
     """Return how a client stands, as JSON."""
-    machine = _machine()
-    path = project_place(chosen, project.absolute()) if project else place(chosen, machine)
+    path = project_place(chosen, project.absolute()) if project else place(chosen, _machine())
     found, problem = list[Connection](), ""
     try:
         file = read(path)
@@ -150,7 +151,7 @@ def _row(chosen: Client, project: Path | None, port: int) -> dict[str, Any]:
         found = [one for name, entry in named if (one := connection(name, entry, port))]
     except ConfigError as error:
         problem = error.message
-    here = path.exists() if project else any(each.exists() for each in traces(chosen, machine))
+    here = path.exists() if project else _was_used(chosen)
     return {
         "name": chosen.name,
         "title": chosen.title,
@@ -184,6 +185,11 @@ def _shown(found: Connection) -> str:
 
 def _machine() -> Machine:
     return Machine(platform=sys.platform, home=Path.home(), environ=os.environ)
+
+
+def _was_used(chosen: Client) -> bool:
+    """Say whether a client left traces on this machine."""
+    return any(trace.exists() for trace in traces(chosen, _machine()))
 
 
 def _place(chosen: Client, given: dict[str, Any]) -> Path:
