@@ -1,4 +1,4 @@
-"""Write the generated pages: the references of configuration, command line and tool servers.
+"""Write the generated pages: the references of configuration, commands, servers and the admin API.
 
 Never edits a page that people write; `--check` only compares, for the tests.
 """
@@ -15,6 +15,7 @@ import click
 import msgspec
 from msgspec import Meta
 
+from docs.admin_page import admin_page
 from docs.servers_page import servers_page
 from thoughtgate.cli.root import cli
 from thoughtgate.config.settings import Settings
@@ -55,6 +56,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "configuration.md": configuration_page,
     "command-line.md": command_page,
     "servers.md": partial(servers_page, NOTICE),
+    "admin-api.md": partial(admin_page, NOTICE),
 }
 
 

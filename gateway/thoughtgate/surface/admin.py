@@ -126,8 +126,38 @@ class AdminFace(Generic[D]):
             return _Reply(self._document)
         route, path = self._route(segments, request.method)
         with self._slot():
-            ask = await self._ask(route, path, scope["query_string"], request)
-            return await self._answer(route, ask)
+            if not route.writes:
+                return await self._asked(route, path, scope["query_string"], request)
+            outcome = "cancelled"
+            try:
+                reply = await self._asked(route, path, scope["query_string"], request)
+                outcome = reply.code if isinstance(reply, Problem) else "ok"
+            except Refusal as error:
+                outcome = refused(error).code
+                raise
+            except GateError as error:
+                outcome = error.code
+                raise
+            finally:
+                self._audit.append(_row(route, path, outcome))
+            return reply
+
+    async def _asked(
+        self, route: Route[D], path: Mapping[str, str], query: bytes, request: HttpRequest
+    ) -> "_Reply | Problem":
+        """Return what an operation answers to a request.
+
+        Raises:
+            Refusal: HTTP itself is not right.
+            GateError: What was sent is not what the operation takes.
+        """
+        ask = Ask(
+            path=path,
+            query=_query(route, query),
+            match=_match(route, request),
+            body=await self._body(route, request),
+        )
+        return await self._answer(route, ask)
 
     @contextmanager
     def _slot(self) -> Iterator[None]:
@@ -152,17 +182,8 @@ class AdminFace(Generic[D]):
         return problem_of(error) if isinstance(error, GateError) else bug(error)
 
     async def _done(self, route: Route[D], ask: Ask) -> "_Reply":
-        outcome = "internal"
-        try:
-            tag = etag(await self._revision()) if route.tagged else ""
-            value = await route.handler(self._desk, ask)
-            outcome = "ok"
-        except GateError as error:
-            outcome = error.code
-            raise
-        finally:
-            if route.writes:
-                self._audit.append(_row(route, ask.path, outcome))
+        tag = etag(await self._revision()) if route.tagged else ""
+        value = await route.handler(self._desk, ask)
         return _Reply(msgspec.json.encode(value), tag)
 
     def _checked(self, pairs: Sequence[tuple[bytes, bytes]]) -> Headers:
@@ -199,22 +220,6 @@ class AdminFace(Generic[D]):
         if allowed:
             raise not_allowed(", ".join(allowed).encode())
         raise Refusal(404, message="no such operation; see /api/v1/openapi.json")
-
-    async def _ask(
-        self, route: Route[D], path: Mapping[str, str], query: bytes, request: HttpRequest
-    ) -> Ask:
-        """Return the request as its route wants it.
-
-        Raises:
-            Refusal: HTTP itself is not right.
-            GateError: What was sent is not what the operation takes.
-        """
-        return Ask(
-            path=path,
-            query=_query(route, query),
-            match=_match(route, request),
-            body=await self._body(route, request),
-        )
 
     async def _body(self, route: Route[D], request: HttpRequest) -> Any:
         if route.body is None:

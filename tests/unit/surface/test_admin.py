@@ -330,9 +330,16 @@ async def test_every_change_leaves_a_row_in_the_audit_log_and_no_question_does(
 ) -> None:
     await place.ask("GET", "/api/v1/things")
     await place.ask("PUT", "/api/v1/things/a", b'{"size":1}', ((b"if-match", b"*"),))
+    await place.ask("PUT", "/api/v1/things/a", b'{"bad":1}', ((b"if-match", b"*"),))
+    await place.ask("PUT", "/api/v1/things/a", b'{"size":1}')
     await place.ask("POST", "/api/v1/things/a/break")
     rows = [(row.action, row.principal, row.outcome) for row in place.audit.rows]
-    assert rows == [("admin.put_thing", "admin", "ok"), ("admin.break_thing", "admin", "internal")]
+    assert rows == [
+        ("admin.put_thing", "admin", "ok"),
+        ("admin.put_thing", "admin", "refused"),
+        ("admin.put_thing", "admin", "malformed"),
+        ("admin.break_thing", "admin", "internal"),
+    ]
 
 
 async def test_too_many_requests_at_once_are_refused_and_room_comes_back() -> None:
