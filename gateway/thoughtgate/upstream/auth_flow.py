@@ -30,7 +30,6 @@ from mcp.client.auth.utils import (
 )
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
-from pydantic import AnyUrl
 
 from thoughtgate.core.errors import (
     ConfigError,
@@ -340,9 +339,10 @@ class _Flow:
             )
         return OAuthClientProvider(
             wish.account.url,
-            OAuthClientMetadata(
-                client_name="thoughtgate", redirect_uris=[AnyUrl(self._callback.url)]
-            ),
+            OAuthClientMetadata.model_validate({
+                "client_name": "thoughtgate",
+                "redirect_uris": [self._callback.url],
+            }),
             self._kept,
             redirect_handler=self._redirect,
             callback_handler=self._answer,
@@ -354,13 +354,13 @@ class _Flow:
 def _named(wish: Wish, callback: str) -> OAuthClientInformationFull | None:
     if wish.client is None:
         return None
-    return OAuthClientInformationFull(
-        client_id=wish.client.id,
-        client_secret=wish.client.secret or None,
-        token_endpoint_auth_method="client_secret_basic" if wish.client.secret else "none",
-        redirect_uris=[AnyUrl(callback)],
-        issuer=wish.issuer or None,
-    )
+    return OAuthClientInformationFull.model_validate({
+        "client_id": wish.client.id,
+        "client_secret": wish.client.secret or None,
+        "token_endpoint_auth_method": "client_secret_basic" if wish.client.secret else "none",
+        "redirect_uris": [callback],
+        "issuer": wish.issuer or None,
+    })
 
 
 def _probe(wish: Wish) -> httpx2.Request:

@@ -56,11 +56,20 @@ class _Held:
 
 
 class Logins:
-    """The `Credentials` of all servers; belongs to one event loop."""
+    """The `Credentials` of all servers; belongs to one event loop.
+
+    `patience` bounds one renewal, in seconds; `clock` gives Unix seconds.
+    """
 
     def __init__(
-        self, store: LoginStore, client: HttpClient, *, clock: Callable[[], float] = time.time
+        self,
+        store: LoginStore,
+        client: HttpClient,
+        *,
+        clock: Callable[[], float] = time.time,
+        patience: float = PATIENCE,
     ) -> None:
+        self._patience = patience
         self._store = store
         self._client = client
         self._clock = clock
@@ -110,7 +119,7 @@ class Logins:
     async def aclose(self) -> None:
         """Let renewals end: their tokens have to be kept."""
         if self._renewing:
-            await asyncio.wait(self._renewing.values(), timeout=PATIENCE)
+            await asyncio.wait(self._renewing.values(), timeout=self._patience)
 
     def _ended(self, account: Account, task: "asyncio.Task[Mapping[str, str]]") -> None:
         del self._renewing[account]
@@ -121,7 +130,7 @@ class Logins:
         self, account: Account, refused: Mapping[str, str] | None
     ) -> Mapping[str, str]:
         try:
-            async with asyncio.timeout(PATIENCE), self._store.held(account):
+            async with asyncio.timeout(self._patience), self._store.held(account):
                 login = await self._store.load(account)
                 if login is None:
                     self._held.pop(account, None)
@@ -133,7 +142,7 @@ class Logins:
                 return await self._asked(login, refused)
         except TimeoutError:
             raise UpstreamUnreachable(
-                message=f"its login could not be renewed within {PATIENCE:g} seconds"
+                message=f"its login could not be renewed within {self._patience:g} seconds"
             ) from None
 
     def _check(self, login: Login, refused: Mapping[str, str] | None) -> None:

@@ -308,6 +308,14 @@ async def test_while_a_token_still_serves_a_failed_renewal_costs_nobody_a_call(r
     assert len(rig.server.forms) == 2
 
 
+async def test_a_slow_authorization_server_is_waited_for_with_a_bound(rig: Rig) -> None:
+    await rig.kept(access_token="older")
+    rig.logins = Logins(rig.store, rig.inner, clock=rig.clock, patience=0.05)
+    rig.logins.apply(rig.store.kept.values())
+    rig.server.gate.clear()
+    assert "could not be renewed within 0.05 seconds" in await rig.refused(UpstreamUnreachable)
+
+
 async def test_a_server_that_refuses_every_token_is_not_asked_for_ever(rig: Rig) -> None:
     await rig.kept(access_token="older")
     rig.server.good = "nothing pleases"
