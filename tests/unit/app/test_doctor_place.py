@@ -220,7 +220,7 @@ def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount() -> None:
     )
     assert store.file_system(Path("/home/you/state"), mounts) == "nfs4"
     assert store.file_system(Path("/home/you/my disk/state"), mounts) == "xfs"
-    assert store.file_system(Path("/home/youth"), mounts) == "ext4"
+    assert store.file_system(Path("/home/you-too"), mounts) == "ext4"
     assert store.file_system(Path("/"), "") == ""
 
 
