@@ -41,6 +41,8 @@ _STREAM = [
 class Taping:
     """Where the stream of one reply is kept, once it begins; `primes` as newer clients want it."""
 
+    __slots__ = ("_session_id", "_shelf", "_tape", "primes")
+
     def __init__(self, shelf: Shelf, session_id: str, *, primes: bool) -> None:
         self.primes = primes
         self._shelf = shelf
@@ -138,13 +140,11 @@ class Exchange:
 
     async def run(self, id_: MessageId, work: Awaitable[bytes]) -> Answer | None:
         """Return the answer that `work` leads to; a silent client's leaving changes nothing."""
-        with self.kept_alive():
-            return await self._run(id_, work)
+        return await self._run(id_, work, self._begin(self._patience, self._keep_alive))
 
     async def run_watched(self, id_: MessageId, work: Awaitable[bytes]) -> Answer | None:
         """Return the answer that `work` leads to, None when the client left, which cancels it."""
-        with self._accompanied(SLOW, self._watch):
-            return await self._run(id_, work)
+        return await self._run(id_, work, self._begin(SLOW, self._watch))
 
     async def reply(self, answer: Answer | None, status: int = 200) -> None:
         """Send the answer; None ends the reply without one, since the request was given up."""
@@ -170,28 +170,33 @@ class Exchange:
     @contextmanager
     def kept_alive(self) -> Iterator[None]:
         """Keep a reply alive that takes long, in the background."""
-        with self._accompanied(self._patience, self._keep_alive):
-            yield
-
-    @contextmanager
-    def _accompanied(
-        self, delay: float, company: Callable[[], Coroutine[Any, Any, None]]
-    ) -> Iterator[None]:
-        timer = asyncio.get_running_loop().call_later(delay, self._accompany, company)
+        timer = self._begin(self._patience, self._keep_alive)
         try:
             yield
         finally:
-            timer.cancel()
-            if self._companion is not None:
-                self._companion.cancel()
-                self._companion = None  # it knows us: a cycle
+            self._end(timer)
 
-    async def _run(self, id_: MessageId, work: Awaitable[bytes]) -> Answer | None:
+    async def _run(
+        self, id_: MessageId, work: Awaitable[bytes], timer: asyncio.TimerHandle
+    ) -> Answer | None:
         try:
             return await answered(id_, work)
         except asyncio.CancelledError:
             self.running.settle()
             return None if self.running.given_up else refusal(id_, _STOPPING)
+        finally:
+            self._end(timer)
+
+    def _begin(
+        self, delay: float, company: Callable[[], Coroutine[Any, Any, None]]
+    ) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(delay, self._accompany, company)
+
+    def _end(self, timer: asyncio.TimerHandle) -> None:
+        timer.cancel()
+        if self._companion is not None:
+            self._companion.cancel()
+            self._companion = None  # it knows us: a cycle
 
     def _accompany(self, company: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._companion = asyncio.create_task(company())

@@ -25,7 +25,7 @@ _REFERENCES: Final = {
     "ref/resource": (Kind.RESOURCE_COMPLETION, "uri"),
 }
 _REFERENCE_OF: Final = {kind: (type_, key) for type_, (kind, key) in _REFERENCES.items()}
-_RETRY: Final = frozenset({"inputResponses", "requestState"})
+_NOT_EXTRA: Final = frozenset({"_meta", "inputResponses", "requestState"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +48,12 @@ def read_request(method: str, params: JsonObject) -> Wanted:
         BadMessage: A part is missing or of the wrong type.
     """
     meta = read_meta(params)
-    rest = {k: v for k, v in params.items() if k != "_meta" and k not in _RETRY}
     if method == methods.TOOLS_CALL:
-        return _wanted(None, "name", rest, meta)
+        return _wanted(None, "name", params, meta)
     if method in _NAMED:
         kind, member = _NAMED[method]
-        return _wanted(kind, member, rest, meta)
+        return _wanted(kind, member, params, meta)
+    rest = {k: v for k, v in params.items() if k not in _NOT_EXTRA}
     if method == methods.COMPLETE:
         return _completion(rest, meta)
     return Wanted(kind=Kind.METHOD, name=method, arguments=rest, extra={}, meta=meta)
@@ -85,7 +85,7 @@ def _wanted(kind: Kind | None, member: str, rest: JsonObject, meta: Meta) -> Wan
     if type(arguments) is not dict:
         raise invalid_params(message='"arguments" must be an object; leave it out when empty')
     known = {member, "arguments"}
-    extra = {k: v for k, v in rest.items() if k not in known}
+    extra = {k: v for k, v in rest.items() if k not in known and k not in _NOT_EXTRA}
     return Wanted(kind=kind, name=name, arguments=arguments, extra=extra, meta=meta)
 
 
