@@ -36,7 +36,8 @@ def read_inputs(document: Document) -> tuple[dict[str, Input], list[Remark]]:
         if isinstance(id_, str) and id_ and id_ not in found:
             found[id_] = _input(id_, entry)
             continue
-        text = "given more than once; keep one of them" if id_ in found else "has no id"
+        again = isinstance(id_, str) and id_ in found
+        text = "given more than once; keep one of them" if again else "has no id"
         problems.append(Remark(server="", key=str(place.at(at)), text=text))
     return found, problems
 
