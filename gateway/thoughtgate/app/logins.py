@@ -28,7 +28,7 @@ from thoughtgate.core.errors import (
 from thoughtgate.core.servers import HttpTransport, Server
 from thoughtgate.registry.logins import LoginState, StoredLogin, place_of
 from thoughtgate.registry.store import Registry
-from thoughtgate.upstream.auth import Account, Login, OAuthClient
+from thoughtgate.upstream.auth import Account, Login, OAuthClient, advice
 from thoughtgate.upstream.auth_tokens import revoke
 from thoughtgate.upstream.auth_wish import Wish
 from thoughtgate.upstream.http_client import PooledClient
@@ -54,8 +54,7 @@ class RegistryLogins:
 
     async def load(self, account: Account) -> Login | None:
         """Return the login as it stands now."""
-        kept = await _asked(lambda: self._registry.login(*account))
-        return None if kept is None else _opened(kept)
+        return await _asked(lambda: _found(self._registry, account))
 
     async def replace(self, login: Login) -> bool:
         """Keep a renewal; when it cannot be kept, it still serves this process."""
@@ -96,12 +95,12 @@ def read_logins(servers: Iterable[Server], registry: Registry) -> tuple[Login, .
     for name in registry.login_states().keys() & {server.name for server in servers}:
         server = next(one for one in servers if one.name == name)
         try:
-            kept = registry.login(*account) if (account := _account(server)) else None
-        except StoreSealed as error:
+            login = _found(registry, _account(server))
+        except (StoreSealed, StoreCorrupt) as error:
             _log.error("server %s: its login cannot be used: %s", name, error.message)
             continue
-        if kept is not None:
-            found.append(_opened(kept))
+        if login is not None:
+            found.append(login)
     return tuple(found)
 
 
@@ -183,7 +182,7 @@ def _wish(loaded: Loaded, order: LoginOrder) -> Wish:
             raise ConfigError(
                 message=f"server {server.name} is a command; only a server at a url has a login"
             )
-        kept = registry.login(*account)
+        before = _found(registry, account)
     finally:
         registry.close()
     assert isinstance(server.transport, HttpTransport)
@@ -200,7 +199,7 @@ def _wish(loaded: Loaded, order: LoginOrder) -> Wish:
         port=order.port,
         issuer=order.issuer,
     )
-    return _with_client(wish, order, None if kept is None else _opened(kept))
+    return _with_client(wish, order, before)
 
 
 def _with_client(wish: Wish, order: LoginOrder, before: Login | None) -> Wish:
@@ -245,10 +244,10 @@ def _forget(loaded: Loaded, name: str) -> tuple[bool, Login | None]:
     try:
         account = _account(_server(loaded, registry, name))
         try:
-            kept = registry.login(*account) if account else None
-        except StoreSealed:
-            kept = None  # without the key it can be forgotten, but not given back
-        return registry.remove_login(name), None if kept is None else _opened(kept)
+            login = _found(registry, account)
+        except (StoreSealed, StoreCorrupt):
+            login = None  # it can be forgotten, but not given back
+        return registry.remove_login(name), login
     finally:
         registry.close()
 
@@ -265,11 +264,19 @@ def _account(server: Server) -> Account | None:
     return Account(server.name, transport.url) if isinstance(transport, HttpTransport) else None
 
 
-def _opened(kept: StoredLogin) -> Login:
+def _found(registry: Registry, account: Account | None) -> Login | None:
+    """Return the login that is kept.
+
+    Raises:
+        StoreError: It cannot be opened, or read.
+    """
+    kept = None if account is None else registry.login(*account)
+    if kept is None:
+        return None
     try:
         login = msgspec.json.decode(kept.secret, type=Login)
     except msgspec.MsgspecError:
         raise StoreCorrupt(
-            message=f"the login at server {kept.server} cannot be read; log in again"
+            message=f"the login at server {kept.server} is none; {advice(kept.server)}"
         ) from None
     return replace(login, version=kept.version)

@@ -4,7 +4,6 @@ Never sends anything to a place that the rules of `auth_places` refuse, nor a cl
 named to another authorization server; and never lets more of an answer into an error than its code.
 """
 
-import json
 import logging
 import re
 import ssl
@@ -34,6 +33,7 @@ from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_serv
 from thoughtgate.core.errors import (
     ConfigError,
     GateError,
+    Malformed,
     UpstreamDenied,
     UpstreamGarbled,
     UpstreamUnreachable,
@@ -47,6 +47,7 @@ from thoughtgate.upstream.auth_wish import Wish, headers_of
 from thoughtgate.upstream.http_rules import target
 from thoughtgate.wire import handshake, methods
 from thoughtgate.wire.messages import encode_request
+from thoughtgate.wire.strict import parse
 
 Open = Callable[[str], Awaitable[None]]
 """Shows the page of an authorization server to a person."""
@@ -139,6 +140,10 @@ class _Flow:
             raise self._told(error) from None
         except httpx2.HTTPError as error:
             raise UpstreamUnreachable(message=_unreachable(error)) from None
+        except (httpx2.InvalidURL, ValueError):
+            raise UpstreamGarbled(
+                message="the login leads to something that cannot be read"
+            ) from None
         finally:
             await steps.aclose()
         if response.status_code in {401, 403}:
@@ -185,8 +190,8 @@ class _Flow:
     def _learn(self, response: httpx2.Response) -> None:
         """Choose how the client proves itself, and keep the code of an error."""
         try:
-            value = json.loads(response.content)
-        except ValueError:
+            value = parse(response.content)
+        except Malformed:
             value = None
         found: Mapping[str, Any] = value if isinstance(value, dict) else {}
         if response.status_code >= 400:

@@ -165,7 +165,9 @@ class Logins:
         try:
             new = await renewed(self._client, login, self._clock())
         except LoginOver as error:
-            await self._kept(replace(login, refused=told(error), refresh_token=""))
+            held = await self._kept(replace(login, refused=told(error), refresh_token=""))
+            if not held.login.refused:
+                return held.headers  # a person has logged in meanwhile
             raise UpstreamDenied(
                 message=f"its login cannot be renewed: {told(error)}; {advice(account.server)}"
             ) from None

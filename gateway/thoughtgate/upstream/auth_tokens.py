@@ -114,9 +114,13 @@ def _login_of(login: Login, answer: Mapping[str, Any], now: float) -> Login:
 
 
 def expiry(seconds: object, now: float) -> float | None:
-    """Return when a token ends, None when what the server said is no number of seconds."""
+    """Return when a token ends, None when what the server said is no number of seconds.
+
+    Some say 0 for a token that does not end; one that ended at once would be of no use.
+    """
     text = str(seconds) if isinstance(seconds, int | str) else ""
-    return now + int(text) if text.isdecimal() and len(text) < 12 else None
+    given = int(text) if text.isdecimal() and len(text) < 12 else 0
+    return now + given if given else None
 
 
 def told(error: UpstreamError) -> str:

@@ -209,6 +209,21 @@ WRONG: dict[str, tuple[dict[str, Any], type[GateError], str]] = {
         UpstreamDenied,
         "not encrypted",
     ),
+    "a place that cannot be read": (
+        {"challenge": 'Bearer resource_metadata="http://a:99999999/"'},
+        UpstreamGarbled,
+        "cannot be read",
+    ),
+    "a scope of other letters": (
+        {"challenge": 'Bearer scope="\xe9"'},
+        UpstreamGarbled,
+        "cannot be read",
+    ),
+    "an answer without a bottom": (
+        {"tokens": [(200, "[" * 200_000)]},
+        UpstreamDenied,
+        "gives no token",
+    ),
     "registration refused": (
         {"registration": (403, {"error": "access_denied"})},
         UpstreamDenied,

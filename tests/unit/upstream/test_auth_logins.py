@@ -222,6 +222,27 @@ async def test_a_login_that_was_made_meanwhile_counts_more_than_a_renewal(rig: R
     assert next(iter(rig.store.kept.values())).refresh_token == "again"
 
 
+async def test_a_login_that_was_made_while_the_old_one_was_refused_is_used(rig: Rig) -> None:
+    await rig.kept(access_token="older")
+    rig.server.tokens = [(400, {"error": "invalid_grant"})]
+    rig.server.gate.clear()
+    task = asyncio.create_task(rig.status())
+    await until(lambda: rig.server.forms)
+    await rig.store.put(rig.login)
+    rig.server.gate.set()
+    assert await within(task) == 200
+
+
+@pytest.mark.parametrize("seconds", [0, -1, "soon", None, 10**20])
+async def test_a_token_whose_end_is_not_told_is_not_renewed_for_each_request(
+    rig: Rig, seconds: object
+) -> None:
+    await rig.kept(access_token="older")
+    rig.server.tokens = [(200, grant(expires_in=seconds))]
+    assert [await rig.status(), await rig.status()] == [200, 200]
+    assert len(rig.server.forms) == 1
+
+
 async def test_a_login_that_was_forgotten_meanwhile_stays_forgotten(rig: Rig) -> None:
     await rig.kept(access_token="older")
     rig.server.gate.clear()
