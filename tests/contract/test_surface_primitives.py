@@ -116,11 +116,13 @@ async def test_a_completion_carries_its_argument_and_context(
     assert got.completion.values == ["pa", "c"]
 
 
-async def test_a_resource_that_nobody_has_is_named_in_the_error(connect: Connect) -> None:
+async def test_a_resource_that_nobody_has_is_named_in_the_error(
+    connect: Connect, mode: str
+) -> None:
     async with connect() as client:
         with pytest.raises(MCPError) as caught:
             await client.read_resource("test://nowhere")
-    assert caught.value.code == -32602
+    assert caught.value.code == (-32002 if mode == OLD else -32602)
     assert caught.value.error.data["uri"] == "test://nowhere"
 
 

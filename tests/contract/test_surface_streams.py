@@ -186,6 +186,12 @@ async def test_the_session_s_own_stream_goes_on_where_it_was_lost(
     gateway.add("later")
     assert (await second.event()).data == told.data
     second.writer.close()
+    lost = {**session, "last-event-id": "session~nobody.3"}  # such as of before a restart
+    third = await Stream.open(peer, None, lost, "GET")
+    await third.head()
+    gateway.add("latest")
+    assert (await third.event()).data == told.data
+    third.writer.close()
 
 
 async def test_older_clients_get_no_event_without_data(peer: HttpPeer) -> None:
@@ -326,6 +332,31 @@ async def test_batches_travel_over_a_pipe(gateway: FakeGateway) -> None:
         got = await say(pipe, [PING, call("echo", 2), NOTE])
         assert [one["id"] for one in got] == ["p", 2]
         assert await say(pipe, [PING] * 2) == {"id": None, "code": -32600}
+
+
+async def test_a_batch_over_a_pipe_has_the_bounds_and_ids_of_single_requests(
+    gateway: FakeGateway,
+) -> None:
+    gate = Gate()
+    gateway.add("gate", gate)
+    async with piped(gateway, replace(SETTINGS, max_running=3)) as pipe:
+        params = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {}}
+        await say(pipe, request("initialize", params, 0))
+        pipe[1].write(json.dumps(call("gate", 1)).encode() + b"\n")
+        await until(lambda: gateway.calls)
+        got = await say(pipe, [call("echo", 1), PING])
+        assert [(one["id"], "error" in one) for one in got] == [(1, True), ("p", False)]
+        many = [request("ping", {}, number) for number in range(2, 5)]
+        assert await say(pipe, many) == {"id": None, "code": -32603}
+        cancel = {"method": "notifications/cancelled", "params": {"requestId": 9}}
+        pipe[1].write(json.dumps([call("gate", 9), PING]).encode() + b"\n")
+        await until(lambda: len(gateway.calls) == 2)
+        assert await say(pipe, {"jsonrpc": "2.0", **cancel}) == [PONG]
+        gate.open.set()
+        assert json.loads(await within(pipe[0].readline()))["id"] == 1
+
+
+PONG = {"jsonrpc": "2.0", "id": "p", "result": {}}
 
 
 async def say(pipe: Pipe, message: object) -> Any:

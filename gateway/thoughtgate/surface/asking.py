@@ -120,7 +120,7 @@ class Asks:
         try:
             async with asyncio.timeout(PARTING):
                 await asked.emit(encode_notification(methods.CANCELLED, params))
-        except TimeoutError:
+        except (TimeoutError, OSError):  # it does not read any more, or is gone
             return
 
 

@@ -11,19 +11,26 @@ from thoughtgate.surface.errors import Failed, answered, refusal
 from thoughtgate.surface.handshake import HandshakeMethods
 from thoughtgate.surface.relay import Line
 from thoughtgate.wire import codes
+from thoughtgate.wire.ids import InFlight
 from thoughtgate.wire.messages import BadMessage, Message, Request
 
 
 class Batch:
-    """The messages of one batch; `line` is how its sender is reached meanwhile."""
+    """Answers batches; `line` is how their sender is reached, `running` what it has in flight."""
 
     def __init__(
-        self, answers: HandshakeMethods, client: Connected, live: Live, line: Line
+        self,
+        answers: HandshakeMethods,
+        client: Connected,
+        live: Live,
+        line: Line,
+        running: InFlight[Running],
     ) -> None:
         self._answers = answers
         self._client = client
         self._live = live
         self._line = line
+        self._running = running
 
     async def run(self, messages: list[Message | BadMessage]) -> list[bytes]:
         """Return the answers in the order of the requests, without those that were given up."""
@@ -44,12 +51,12 @@ class Batch:
         return [answer for answer in done if isinstance(answer, bytes)]
 
     def _begin(self, request: Request) -> asyncio.Task[bytes]:
-        if self._live.running.get(request.id) is not None:
+        if self._running.get(request.id) is not None:
             failed = Failed(codes.INVALID_REQUEST, "a request with this id is in flight")
             return asyncio.create_task(_said(refusal(request.id, failed).body))
         task = asyncio.create_task(self._one(request))
-        self._live.running.add(request.id, Running(task))
-        task.add_done_callback(lambda _: self._live.running.discard(request.id))
+        self._running.add(request.id, Running(task))
+        task.add_done_callback(lambda _: self._running.discard(request.id))
         return task
 
     async def _one(self, request: Request) -> bytes:

@@ -111,7 +111,7 @@ class Desk:
         try:
             result = await self._gateway.call(call)
         except GateError as error:
-            return _failed(error, wanted)
+            return _failed(error, wanted, asker.session.era)
         finally:
             if relay.asked:
                 await relay.close()
@@ -157,7 +157,7 @@ class Desk:
         return result if raw is result.raw else replace(result, raw=raw)
 
 
-def _failed(error: GateError, wanted: Wanted) -> Result:
+def _failed(error: GateError, wanted: Wanted, era: Era) -> Result:
     """Return an error as the result that a model can read, or raise what the client can."""
     if wanted.kind is None:
         shown = result_for_models(error)
@@ -167,5 +167,5 @@ def _failed(error: GateError, wanted: Wanted) -> Result:
         if wanted.kind is Kind.METHOD:
             raise unknown_method(wanted.name) from None
         if wanted.kind in _RESOURCES:
-            raise no_resource(wanted.name) from None
+            raise no_resource(wanted.name, era) from None
     raise error

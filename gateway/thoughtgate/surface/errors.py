@@ -21,6 +21,7 @@ from thoughtgate.core.errors import (
     UpstreamReplied,
 )
 from thoughtgate.core.json import JsonObject, JsonValue
+from thoughtgate.core.servers import Era
 from thoughtgate.wire import codes
 from thoughtgate.wire.messages import BadMessage, MessageId, encode_failure, encode_reply
 from thoughtgate.wire.results import make_result
@@ -97,11 +98,11 @@ def unknown_method(method: str) -> BadMessage:
     return BadMessage(message=f"method not found: {method[:120]}", rpc_code=codes.METHOD_NOT_FOUND)
 
 
-def no_resource(uri: str) -> BadMessage:
+def no_resource(uri: str, era: Era) -> BadMessage:
     """Return the error for a URI that no server here has; `data` names it."""
     error = BadMessage(
         message=f"unknown resource: {uri[:120]}; list the resources and their templates",
-        rpc_code=codes.INVALID_PARAMS,
+        rpc_code=codes.NO_RESOURCE if era is Era.HANDSHAKE else codes.INVALID_PARAMS,
     )
     error.data = {"uri": uri}
     return error

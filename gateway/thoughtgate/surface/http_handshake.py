@@ -23,6 +23,9 @@ _SESSION: Final = handshake.SESSION_HEADER.encode()
 _LAST_EVENT: Final = handshake.LAST_EVENT_HEADER.encode()
 _PRIMED: Final = frozenset(handshake.VERSIONS[handshake.VERSIONS.index("2025-11-25") :])
 
+_OWN: Final = "session~"
+"""Begins the event ids of a session's own stream, which goes on even where its tape is lost."""
+
 
 class HandshakeFace:
     """Serves the clients of the handshake era at the MCP endpoints."""
@@ -63,7 +66,7 @@ class HandshakeFace:
         exchange = self._exchange(request, client)
         asks = live.asks if exchange.streams else None
         line = Line(emit=exchange.emit, asks=asks, trace=request.trace())
-        batch = Batch(self._answers, client, live, line)
+        batch = Batch(self._answers, client, live, line, live.running)
         with self._clients.sessions.holding(client.id, client.principal), exchange.kept_alive():
             answers = await batch.run(messages)
         await exchange.reply_all(answers)
@@ -79,7 +82,7 @@ class HandshakeFace:
         client, live = self._find(request)
         last = request.header(_LAST_EVENT)
         found = None if last is None else self._clients.shelf.find(client.id, last)
-        if last is not None and found is None:
+        if last is not None and found is None and not last.startswith(_OWN):
             raise Refusal(
                 400, message="that stream is not kept any more; ask again what it was for"
             )
@@ -141,7 +144,7 @@ class HandshakeFace:
     def _feed(self, client: Connected, live: Live, number: int) -> Feed:
         """Return how the session's own stream is written, from after event `number` on."""
         if live.tape is None:
-            live.tape = self._clients.shelf.begin(client.id)
+            live.tape = self._clients.shelf.begin(client.id, _OWN)
         tape = live.tape
         if tape is None:
             return Feed(first=KEEPALIVE, write=encode_event)

@@ -37,6 +37,7 @@ from thoughtgate.wire.messages import (
 from thoughtgate.wire.salvage import asked_id
 
 _CHUNK: Final = 65536
+_TOO_MANY: Final = "too many requests are in flight; try later"
 
 
 class Reader(Protocol):
@@ -171,9 +172,13 @@ class _StdioFace:
     def _batch(self, line: bytes) -> None:
         client = self._client()
         messages = batches.read_batch(line, client[0].version if client else "")
-        if client is not None:
-            batch = Batch(self._old, *client, Line(emit=self._write, asks=client[1].asks))
-            self._start(self._answer_batch(batch, messages), standing=False)
+        if client is None:
+            return
+        if len(self._running) + len(messages) > self._settings.max_running:
+            raise BadMessage(message=_TOO_MANY, rpc_code=codes.INTERNAL_ERROR)
+        reach = Line(emit=self._write, asks=client[1].asks)
+        batch = Batch(self._old, *client, reach, self._running)
+        self._start(self._answer_batch(batch, messages), standing=False)
 
     async def _answer_batch(self, batch: Batch, messages: list[Message | BadMessage]) -> None:
         answers = await batch.run(messages)
@@ -186,7 +191,7 @@ class _StdioFace:
             await self._write(self._hello(request).body)
             return
         if len(self._running) >= self._settings.max_running:
-            failed = Failed(codes.INTERNAL_ERROR, "too many requests are in flight; try later")
+            failed = Failed(codes.INTERNAL_ERROR, _TOO_MANY)
             await self._write(refusal(request.id, failed).body)
             return
         if self._running.get(request.id) is not None:

@@ -117,13 +117,16 @@ class Shelf:
         self._ended: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._size = 0
 
-    def begin(self, session_id: str) -> Tape | None:
-        """Return a new tape for a stream of a session, None when it has too many already."""
+    def begin(self, session_id: str, prefix: str = "") -> Tape | None:
+        """Return a new tape for a stream of a session, None when it has too many already.
+
+        `prefix` begins its name, and so the ids of its events.
+        """
         self._tidy()
         tapes = self._sessions.setdefault(session_id, {})
         if len(tapes) >= MOST_TAPES and not self._drop_oldest(session_id):
             return None
-        tape = Tape(secrets.token_urlsafe(9), partial(self._fit, session_id))
+        tape = Tape(prefix + secrets.token_urlsafe(9), partial(self._fit, session_id))
         tapes[tape.name] = tape
         return tape
 

@@ -50,7 +50,7 @@ _CHANGES: Final = {
 
 _NAMED: Final = {TOOLS_CALL: "name", "prompts/get": "name", "resources/read": "uri"}
 _NAMED_BY_EXTENSIONS: Final = dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId")
-"""What extensions want named in a header as well (tasks); we send it, and do not insist on it."""
+"""What extensions want named in a header as well (tasks); a client that names nothing is served."""
 
 _STATUS: Final = {
     codes.PARSE_ERROR: 400,
@@ -140,9 +140,11 @@ def _check_headers(
         raise _differs(VERSION_HEADER)
     if headers.get(METHOD_HEADER) != method:
         raise _differs(METHOD_HEADER)
-    named = _NAMED.get(method)
+    named = _NAMED.get(method) or _NAMED_BY_EXTENSIONS.get(method)
     if named is not None and type(wanted := params.get(named)) is str:
         sent = headers.get(NAME_HEADER)
+        if sent is None and method in _NAMED_BY_EXTENSIONS:
+            return
         if sent is None or decode_value(sent) != wanted:
             raise _differs(NAME_HEADER)
 

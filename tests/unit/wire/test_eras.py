@@ -93,6 +93,12 @@ def test_our_own_requests_pass_our_own_checks() -> None:
             headers("resources/read", **{"mcp-name": "a:c"}),
             codes.HEADER_MISMATCH,
         ),
+        (
+            "tasks/get",
+            {"_meta": META, "taskId": "7"},
+            headers("tasks/get", **{"mcp-name": "8"}),
+            codes.HEADER_MISMATCH,
+        ),
     ],
 )
 def test_a_bad_envelope_is_refused(
@@ -101,6 +107,13 @@ def test_a_bad_envelope_is_refused(
     with pytest.raises(BadMessage) as caught:
         stateless.read_envelope(method, params, sent)
     assert caught.value.rpc_code == code
+
+
+def test_a_method_of_an_extension_may_name_its_target_in_a_header_or_not() -> None:
+    params: JsonObject = {"_meta": META, "taskId": "7"}
+    for named in ({"mcp-name": "7"}, {}):
+        envelope = stateless.read_envelope("tasks/get", params, headers("tasks/get", **named))
+        assert envelope.client == CLIENT
 
 
 def test_every_error_code_has_its_http_status() -> None:
