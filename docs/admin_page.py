@@ -31,9 +31,10 @@ A gateway that serves HTTP also serves `{BASE}`, for operators: what the command
   the gateway's machine for the rest.
 - **Secrets** go in and never come out: of headers and variables only the names are told.
 - **Revisions.** An `ETag` is the revision of the registry. A write that names it in `If-Match` is
-  made only if nobody changed the registry since (else 412, `conflict`). Where an operation is
-  *guarded*, a precondition is required (else 428): `If-Match` with an ETag, `If-Match: *` for what
-  is there, or `If-None-Match: *` for what is not.
+  made only if nothing in the registry has changed since, a server's list of tools included (else
+  412, `conflict`: look again, decide again). Where an operation is *guarded*, a precondition is
+  required (else 428): `If-Match` with an ETag, `If-Match: *` for what is there, or
+  `If-None-Match: *` for what is not.
 - **Lists** are in a stable order and in pages: `limit` entries, and `next` is the `cursor` of the
   page after, null on the last one.
 - **Errors** are `application/problem+json` (RFC 9457) with our `code`, which

@@ -5,16 +5,19 @@ import json
 import os
 import signal
 import stat
+import subprocess
 import threading
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from click.testing import Result
 
 from tests.support.admin import AdminClient
-from tests.support.gate import Gate, Home, gate, home, python_server
+from tests.support.gate import START, Gate, Home, command, gate, home, python_server
 from tests.support.waiting import until
 from thoughtgate.app.admin_token import TOKEN_FILE
 from thoughtgate.cli.exits import Exit
@@ -179,13 +182,55 @@ def test_of_writers_at_once_exactly_one_wins_and_all_learn_it(admin: AdminClient
     assert admin.get("/domains/race")["revision"] == 2
 
 
-async def test_a_change_by_the_local_command_line_is_seen_by_the_gateway(
+async def test_a_change_by_the_local_command_line_reaches_the_gateway_by_itself(
     running: Gate, admin: AdminClient
 ) -> None:
+    before = admin.get("/status")["domains"]
     done = running.home.invoke("domain", "set", "local", "--instructions", "from here")
     assert done.exit_code == 0, done.output
-    await until(lambda: admin.get("/status")["domains"] >= 2)
+    # the status tells what is served, and does not look at the registry itself
+    await until(lambda: admin.get("/status")["domains"] == before + 1)
     assert admin.get("/domains/local")["rules"]["instructions"] == "from here"
+
+
+def test_what_is_put_is_served_when_the_reply_comes(running: Gate, admin: AdminClient) -> None:
+    admin.do("PUT", "/domains/soon", {"include": ["fake/*"]}, If_None_Match="*")
+    assert served(running.url("soon")) != 404
+    admin.do("DELETE", "/domains/soon", If_Match="*")
+    assert served(running.url("soon")) == 404
+
+
+def served(url: str) -> int:
+    """Return the status of an endpoint's answer to a request that means nothing."""
+    place = urlsplit(url)
+    connection = HTTPConnection(place.hostname or "", place.port, timeout=20)
+    try:
+        connection.request("POST", place.path, b"{}", {"Content-Type": "application/json"})
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_a_gateway_of_one_client_is_known_to_run_too(tmp_path: Path) -> None:
+    place = home(tmp_path)
+    with subprocess.Popen(
+        command("serve", "--stdio"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=place.environment,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        process.stdin.flush()
+        process.stdout.readline()
+        [found] = json.loads(place.invoke("status", "--json").stdout)
+        process.stdin.close()
+        process.wait(START)
+    assert (found["pid"], found["url"]) == (process.pid, "")
+    assert not (place.state / TOKEN_FILE).exists()
 
 
 async def test_a_signal_and_the_api_read_the_file_again_and_refuse_a_bad_one(
@@ -257,6 +302,24 @@ def test_domains_and_records_are_changed_and_read_over_the_network(running: Gate
     assert str(running.home.state / "backups" / "copy.db") in copied
     refused = far(running, "registry", "backup", "/tmp/copy.db", fails=True)
     assert "without folders" in refused.stderr
+
+
+def test_command_lines_at_once_lose_nothing_of_each_other(running: Gate) -> None:
+    options = ("--server", base(running), "--token-file", running.home.state / TOKEN_FILE)
+    far(running, "domain", "set", "many", "--instructions", "begin")
+    words = [("--include", "fake/echo"), ("--exclude", "fake/slow"), ("--max-tools", "7")]
+    processes = [
+        subprocess.Popen(
+            command(*options, "domain", "set", "many", *word), env=running.home.environment
+        )
+        for word in words
+    ]
+    assert [process.wait(START) for process in processes] == [Exit.OK] * 3
+    shown = told(running, "domain", "show", "many")
+    assert (shown["include"], shown["exclude"], shown["max_tools"]) == (
+        ["fake/echo"], ["fake/slow"], 7,
+    )  # fmt: skip
+    assert (shown["instructions"], shown["revision"]) == ("begin", 4)
 
 
 def test_status_says_who_runs_here_and_how_it_fares_there(running: Gate) -> None:

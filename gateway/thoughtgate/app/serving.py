@@ -60,11 +60,12 @@ async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> No
     """
     with _bound(loaded) as listening:
         async with opened(loaded, environ) as app:
+            sessions = _sessions(app)
+            admin = await asyncio.to_thread(_admin, app, sessions, environ)
             await _first_listings(app, say)
             _keep_for_good()
-            sessions = _sessions(app)
             front = McpFront(app.gateway, sessions, await asyncio.to_thread(_face, app))
-            served = Front(front, _admin(app, sessions, environ))
+            served = Front(front, admin)
             host, port = listening.getsockname()[:2]
             url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             ready = partial(say, f"listening on {url}/mcp")

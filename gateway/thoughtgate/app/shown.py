@@ -12,6 +12,7 @@ from thoughtgate.app.login_words import login_words
 from thoughtgate.app.masks import MASK, shown_command, shown_url
 from thoughtgate.catalog import Catalog
 from thoughtgate.config.files import Loaded
+from thoughtgate.config.values import effects_of
 from thoughtgate.core.domains import DEFAULT_DOMAIN, Domain, ToolDress
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import BUILT_IN, HttpTransport, Server, StdioTransport, UpstreamStatus
@@ -202,12 +203,14 @@ def audit_verdict(report: AuditReport) -> AuditVerdict:
 
 
 def effect_warnings(loaded: Loaded, registry: Registry, server: str, tool: str) -> tuple[str, ...]:
-    """Say when what was said of a tool is about one that nobody has seen."""
-    servers = {entry.name for entry in shown_servers(as_written(loaded), registry)}
+    """Say when what was said of a tool changes nothing: nobody has seen it, or the file wins."""
     if server == BUILT_IN:
         return ()
+    servers = {entry.name for entry in shown_servers(as_written(loaded), registry)}
     if server not in servers:
         return (f"no server is named {server}; see: thoughtgate server list",)
+    if tool in effects_of(loaded.settings).get(server, {}):
+        return (f"{loaded.file} says what {server}/{tool} does, and wins; change it there",)
     tools = {definition.get("name") for definition in registry.known_tools(server)}
     if tool not in tools:
         return (f"{server} has shown no tool {tool} so far; see: thoughtgate tool list",)

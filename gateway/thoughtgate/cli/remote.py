@@ -21,6 +21,8 @@ __all__ = ["Line", "RemoteDomains", "RemoteRecords", "RemoteServers", "RemoteToo
 
 _THERE, _NOT_THERE = {"If-Match": "*"}, {"If-None-Match": "*"}
 _PAGE = 500
+_ATTEMPTS = 10
+"""How often a change is tried on what is there by then, while others change things too."""
 
 
 class RemoteServers:
@@ -56,12 +58,12 @@ class RemoteServers:
             sharing=server.sharing,
             idle_timeout=server.idle_timeout,
         )
-        match = self._match(server.name) if replace else _NOT_THERE
+        if replace and self._is_there(server.name):
+            self._do("PUT", server.name, body=body, match=_THERE)
+            return
         try:
-            self._do("PUT", server.name, body=body, match=match)
+            self._do("PUT", server.name, body=body, match=_NOT_THERE)
         except Conflict as error:
-            if replace:
-                raise
             raise ConfigError(
                 message=f"server {server.name} is registered already; add --replace"
             ) from error
@@ -75,12 +77,12 @@ class RemoteServers:
         """Remove a server."""
         self._do("DELETE", name, match=_THERE)
 
-    def _match(self, name: str) -> dict[str, str]:
+    def _is_there(self, name: str) -> bool:
         try:
-            _, tag = self._line.tagged(values.ServerEntry, "servers", name)
+            self._line.get(values.ServerEntry, "servers", name)
         except Missing:
-            return _NOT_THERE
-        return {"If-Match": tag}
+            return False
+        return True
 
     def _do(
         self,
@@ -124,7 +126,20 @@ class RemoteDomains:
     def change(
         self, name: str, changing: Callable[[values.DomainPut], values.DomainPut]
     ) -> values.DomainEntry:
-        """Make a domain, or change the rules of the one that was looked at."""
+        """Make a domain, or change the rules of the one that is there.
+
+        What somebody else changes in between is looked at again, so that nothing of it is lost.
+        """
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._change(name, changing)
+            except Conflict:
+                continue
+        return self._change(name, changing)
+
+    def _change(
+        self, name: str, changing: Callable[[values.DomainPut], values.DomainPut]
+    ) -> values.DomainEntry:
         try:
             entry, tag = self._line.tagged(values.DomainEntry, "domains", name)
             rules, match = entry.rules, {"If-Match": tag}

@@ -172,11 +172,14 @@ async def test_of_two_who_looked_at_the_same_only_the_first_may_write(tmp_path: 
         third = await ours.ask("delete_domain", domain="d", If_Match=tag)
         fourth = await ours.ask("put_domain", {}, domain="d", If_None_Match="*")
         none = await ours.ask("put_domain", {}, domain="other", If_Match="*")
+        effect = await ours.ask(
+            "put_effect", {"effect": "read"}, server="s", tool="t", If_Match=tag
+        )
         unguarded = await ours.ask("put_domain", {}, domain="d")
         entry = await ours.good("get_domain", domain="d")
     assert first.status == 200
-    late = [second, third, fourth, none]
-    assert [(one.status, one.code) for one in late] == [(412, "conflict")] * 4
+    late = [second, third, fourth, none, effect]
+    assert [(one.status, one.code) for one in late] == [(412, "conflict")] * 5
     assert unguarded.status == 428
     assert entry["rules"]["instructions"] == "a"
 
@@ -204,6 +207,26 @@ async def test_what_is_put_is_what_the_gateway_serves_at_once(tmp_path: Path) ->
         assert ours.app.gateway.view("d").instructions == "x"
         await ours.good("delete_domain", domain="d", If_Match="*")
         assert "d" not in ours.app.gateway.domains
+
+
+EFFECTS = """
+[servers.filed]
+url = "http://127.0.0.1:9"
+enabled = false
+tools.fixed.effect = "read"
+"""
+
+
+async def test_what_is_said_of_a_tool_in_vain_is_warned_of(tmp_path: Path) -> None:
+    async with api(tmp_path, EFFECTS) as ours:
+        warned = {}
+        for server, tool in (("no", "x"), ("filed", "x"), ("filed", "fixed")):
+            body = {"effect": "write"}
+            said = await ours.good("put_effect", body, server=server, tool=tool)
+            [warned[server, tool]] = said["warnings"]
+    assert "no server is named no" in warned["no", "x"]
+    assert "has shown no tool x" in warned["filed", "x"]
+    assert "thoughtgate.toml" in warned["filed", "fixed"]
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "/etc/x", "a" * 101, "a\nb"])

@@ -133,5 +133,17 @@ async def test_a_bad_domain_in_the_registry_leaves_the_old_state(
         await until(lambda: "d" not in ours.app.gateway.domains)
 
 
+async def test_a_reload_over_a_bad_registry_takes_nothing(tmp_path: Path) -> None:
+    async with api(tmp_path, GOOD) as ours:
+        await ours.good("put_domain", {}, domain="d", If_None_Match="*")
+        before = ours.app.keeper.loaded
+        await asyncio.to_thread(break_body, tmp_path / "state" / "registry.db")
+        write(tmp_path, NEW)
+        reply = await ours.ask("reload")
+        assert sorted(ours.app.gateway.domains) == ["d", "default", "old"]
+        assert ours.app.keeper.loaded is before
+    assert (reply.status, reply.code) == (500, "store_corrupt")
+
+
 def test_the_registry_is_looked_at_more_than_once_a_second() -> None:
     assert POLL < 1.0

@@ -80,6 +80,7 @@ class Place:
     def __init__(self, **settings: Any) -> None:
         self.desk = Desk()
         self.audit = ListAuditLog()
+        self.body_comes = True
         given = AdminSettings(token=TOKEN, version="1", **settings)
         self.face = AdminFace(ROUTES, self.desk, self.revision, self.audit, given)
         self.app: Callable[..., Awaitable[None]] = self.face
@@ -115,6 +116,8 @@ class Place:
         }
 
         async def receive() -> Any:
+            if not self.body_comes:
+                await asyncio.Event().wait()
             return {"type": "http.request", "body": body, "more_body": False}
 
         async def send(event: Any) -> None:
@@ -351,6 +354,14 @@ async def test_too_many_requests_at_once_are_refused_and_room_comes_back() -> No
     place.desk.released.set()
     assert (await within(waiting))[0] == 200
     assert (await place.ask("GET", "/api/v1/things"))[0] == 200
+
+
+async def test_a_body_that_never_comes_is_not_waited_for() -> None:
+    place = Place(body_timeout=0.05)
+    place.body_comes = False
+    headers = ((b"if-match", b"*"),)
+    asking = place.ask("PUT", "/api/v1/things/a", b"{}", headers)
+    assert (await status(asking))[0] == 408
 
 
 async def test_the_document_is_made_of_the_routes_that_are_served(place: Place) -> None:
