@@ -10,6 +10,7 @@ import pytest
 from tests.support.gate import Home, home, server_table
 from tests.support.patient import TINY
 from thoughtgate.cli.exits import Exit
+from thoughtgate.testing.otlp import OtlpReceiver
 
 PNG = b"\x89PNG\r\n\x1a\nnot really"
 BLOCKS = [
@@ -155,6 +156,26 @@ def test_a_traces_exporter_that_is_none_is_told_once_by_a_single_command(tmp_pat
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("OTEL_TRACES_EXPORTER") == 1
     assert "WARNING" not in place.run("server", "list").stderr
+
+
+def test_the_configuration_names_where_traces_go_and_a_variable_wins(art: Home) -> None:
+    text = art.config.read_text(encoding="utf-8")
+    with OtlpReceiver() as named, OtlpReceiver() as said:
+        art.config.write_text(
+            text.replace("[gateway]", f'[gateway]\ntraces = "{named.url}"', 1), encoding="utf-8"
+        )
+        art.invoke("tool", "call", "art__draw")
+        assert len(named.spans()) == 2
+        other = Home(folder=art.folder, extra={"OTEL_EXPORTER_OTLP_ENDPOINT": said.url})
+        other.invoke("tool", "call", "art__draw")
+        assert (len(named.spans()), len(said.spans())) == (2, 2)
+
+
+@pytest.mark.parametrize("command", ["doctor", "init"])
+def test_what_works_on_this_machine_only_says_so(art: Home, command: str) -> None:
+    done = art.invoke("--server", "http://127.0.0.1:9", command)
+    assert done.exit_code == Exit.USAGE
+    assert "--server" in done.stderr
 
 
 def test_the_version_is_an_option_too(art: Home) -> None:

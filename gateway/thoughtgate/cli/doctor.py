@@ -15,6 +15,7 @@ from thoughtgate.cli.completing import server_names
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import clean, json_flag, one_line, show
 from thoughtgate.cli.signals import interruptible
+from thoughtgate.cli.target import refuse_remote
 from thoughtgate.config.files import survey
 
 _WIDTH = len(Severity.PROBLEM)
@@ -32,6 +33,7 @@ def doctor(
 
     NAME is a server, or a check such as `registry`; without one, everything is looked at.
     """
+    refuse_remote()
     surveyed = survey(context.obj, os.environ)
     checks = asyncio.run(interruptible(examined(surveyed, os.environ, names)))
     well = worst(checks) is not Severity.PROBLEM

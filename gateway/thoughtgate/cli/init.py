@@ -13,6 +13,7 @@ import click
 from thoughtgate.cli.init_imports import found_files, import_all
 from thoughtgate.cli.init_questions import QUESTIONS, answers_of, asked
 from thoughtgate.cli.output import clean, json_flag, note, show
+from thoughtgate.cli.target import refuse_remote
 from thoughtgate.config.files import default_file, parse, usual_file
 from thoughtgate.config.writing import Choices, written
 from thoughtgate.core.errors import ConfigError
@@ -35,6 +36,7 @@ def init(
     chosen: Path | None, /, given: tuple[str, ...], yes: bool, force: bool, as_json: bool
 ) -> None:
     """Write a configuration with a comment for each setting, by asking what matters."""
+    refuse_remote()
     answers = answers_of(given)
     asking = not yes and sys.stdin.isatty()
     if not (yes or given or asking):

@@ -212,6 +212,21 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert "THOUGHTGATE_HOME" in said
 
 
+def test_a_state_folder_that_nobody_lets_us_into_is_told(tmp_path: Path) -> None:
+    program = (
+        "import os, sys\nfrom pathlib import Path\n"
+        "from thoughtgate.app.doctor.store import check_store\n"
+        "if os.geteuid() == 0:\n    os.setgid(65534)\n    os.setuid(65534)\n"
+        "print([one.code for one in check_store(Path(sys.argv[1])).findings], flush=True)\n"
+    )
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o000)
+    with python(program, closed / "registry.db") as looking:
+        said, wrong = looking.communicate(timeout=30)
+    closed.chmod(0o700)
+    assert "store_error" in said, wrong
+
+
 def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount() -> None:
     mounts = (
         "22 1 8:1 / / rw - ext4 /dev/a rw\n"

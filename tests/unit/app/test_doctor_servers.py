@@ -312,6 +312,26 @@ async def test_servers_are_asked_at_once(patient: Patient) -> None:
     assert {one.code for one in await patient.findings("a", "b")} == {"server_ends"}
 
 
+async def test_a_disabled_server_is_not_started(patient: Patient) -> None:
+    mark = patient.folder / "started"
+    program = patient.script("it.sh", f"#!/bin/sh\n: > {mark}\n")
+    patient.write(patient.stdio(program, enabled=False))
+    [check] = await patient.look("it")
+    assert (check.said, check.findings) == ("disabled", ())
+    assert mark.name not in {file.name for file in listed(patient.folder)}
+
+
+def listed(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+async def test_a_command_that_no_system_takes_does_not_stop_the_doctor(patient: Patient) -> None:
+    patient.write('[servers.it]\ncommand = ["a\\u0000b"]\n')
+    checks = {check.name: check for check in await patient.look()}
+    assert checks["server it"].findings
+    assert checks["versions"].findings == ()
+
+
 async def test_a_name_that_is_none_is_refused(patient: Patient) -> None:
     with pytest.raises(ConfigError, match="no check and no server is named nothing"):
         await patient.look("nothing")

@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator
+from os.path import isdir, isfile
 from pathlib import Path
 
 from thoughtgate.app.doctor.findings import Finding
@@ -43,7 +44,7 @@ def command_findings(
 ) -> Iterator[Finding]:
     """Yield why the command of server `name` cannot be started; `path` is its PATH."""
     where = f"server {name}"
-    if cwd is not None and not Path(cwd).is_dir():
+    if cwd is not None and not isdir(cwd):
         yield Finding(
             code="folder_missing",
             where=where,
@@ -63,7 +64,7 @@ def command_findings(
 def _missing(where: str, command: str, path: str) -> Finding:
     folders = [""] if "/" in command else path.split(os.pathsep)
     there = (Path(folder) / command for folder in folders)
-    plain = next((file for file in there if file.is_file()), None)
+    plain = next((file for file in there if isfile(file)), None)
     if plain is not None:
         return Finding(
             code="command_not_executable",

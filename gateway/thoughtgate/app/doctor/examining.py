@@ -141,7 +141,10 @@ def _fill(about: Examination) -> Finding | None:
     about.servers = servers_of(loaded.settings)
     about.domains = (Domain(name=DEFAULT_DOMAIN, max_tools=None), *domains_of(loaded.settings))
     path = about.registry
-    if not path.exists() or store.check_store(path).severity is not Severity.OK:
+    found = store.check_store(path)
+    # opening an older one would upgrade it
+    older = any(finding.code == "store_older" for finding in found.findings)
+    if older or found.severity is Severity.PROBLEM or not store.is_there(path):
         return None
     try:
         registry = open_registry(loaded)
@@ -189,11 +192,13 @@ async def _servers(
     )
 
     async def look(server: Server) -> Checked:
+        if not server.enabled:
+            return Checked(name=f"server {server.name}", said="disabled")
         checked, asked = await check_server(server, means, client, about.logins)
         about.asked.append(asked)
         return checked
 
-    wanted = [one for one in about.servers if one.enabled and one.name in chosen]
+    wanted = [one for one in about.servers if one.name in chosen]
     looks = (_bounded(f"server {server.name}", look(server)) for server in wanted)
     return tuple(await asyncio.gather(*looks))
 
@@ -203,18 +208,16 @@ async def _bounded(name: str, look: Awaitable[Checked]) -> Checked:
         async with asyncio.timeout(BOUND):
             return await look
     except TimeoutError:
-        return Checked(
-            name=name,
-            said="not finished",
-            findings=(
-                Finding(
-                    code="check_unfinished",
-                    where=name,
-                    what=f"looking at it took longer than {BOUND:g} s",
-                    mend=f"look at it alone: thoughtgate doctor {name.rpartition(' ')[2]}",
-                ),
-            ),
-        )
+        what = f"looking at it took longer than {BOUND:g} s"
+    except (OSError, ValueError) as error:  # such as a folder that nobody may look into
+        what = f"it cannot be looked at: {error}"
+    finding = Finding(
+        code="check_unfinished",
+        where=name,
+        what=what,
+        mend=f"look at it alone: thoughtgate doctor {name.rpartition(' ')[2]}",
+    )
+    return Checked(name=name, said="not finished", findings=(finding,))
 
 
 def _with(checked: Checked, finding: Finding | None) -> Checked:

@@ -66,7 +66,7 @@ KINDS: Mapping[str, tuple[Severity, str]] = {
     "exporter_value": (WARNING, "the value is ignored, and the usual one taken"),
     "port_in_use": (PROBLEM, "a gateway cannot listen there"),
     "versions_old": (PROBLEM, "the gateway needs a newer one"),
-    "check_unfinished": (PROBLEM, "what takes this long does not work for calls either"),
+    "check_unfinished": (PROBLEM, "what cannot be looked at does not work for calls either"),
 }
 """Each finding by its stable name: how bad it is, and why it matters."""
 

@@ -46,12 +46,13 @@ class Disk:
 
 def check_store(path: Path) -> Checked:
     """Look at the registry's file, its key and its folder."""
-    if not path.exists():
-        return Checked(name="registry", said=f"{path} is made when it is first used")
-    findings = [*_mode_findings(path), *_key_findings(path.with_name("registry.key"))]
+    findings: list[Finding] = []
     said = str(path)
     try:
         with trouble.translated_files(path):
+            if not is_there(path):
+                return Checked(name="registry", said=f"{path} is made when it is first used")
+            findings += [*_mode_findings(path), *_key_findings(path.with_name("registry.key"))]
             version = _looked_at(path)
     except StoreError as error:
         findings.insert(0, judged_error(error, path))
@@ -59,6 +60,15 @@ def check_store(path: Path) -> Checked:
         findings += judged_version(version, path)
         said = f"{path}, schema {version}"
     return Checked(name="registry", said=said, findings=tuple(findings))
+
+
+def is_there(path: Path) -> bool:
+    """Say whether there is a file; not being allowed to look is an error, not a no."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def judged_version(version: str, path: Path) -> Iterator[Finding]:
