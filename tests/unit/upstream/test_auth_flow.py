@@ -211,8 +211,8 @@ WRONG: dict[str, tuple[dict[str, Any], type[GateError], str]] = {
     ),
     "a place that cannot be read": (
         {"challenge": 'Bearer resource_metadata="http://a:99999999/"'},
-        UpstreamGarbled,
-        "cannot be read",
+        UpstreamDenied,
+        "leads to a bad address",
     ),
     "a scope of other letters": (
         {"challenge": 'Bearer scope="\xe9"'},
