@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.sdk_server import TOOLS, sdk_over_http
+from tests.support.sdk_sse import sdk_over_sse
 from tests.support.upstreams import Heard, Rig, http_server, rig, stdio_server
 from tests.support.waiting import until, within
 from thoughtgate.core.calls import NoticeKind
@@ -22,7 +23,8 @@ STDIO = "tests.support.sdk_server"
 
 
 ERAS = (Era.HANDSHAKE, Era.STATELESS)
-STREAMING = [(transport, era) for transport in ("stdio", "http") for era in ERAS]
+OLDEST = ("sse", Era.HANDSHAKE)
+STREAMING = [*((transport, era) for transport in ("stdio", "http") for era in ERAS), OLDEST]
 ALL = [*STREAMING, *(("json", era) for era in ERAS)]
 
 streaming = pytest.mark.parametrize(
@@ -38,6 +40,9 @@ async def peer(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
     transport, era = request.param
     if transport == "stdio":
         async with rig(stdio_server(STDIO, era=era)) as made:
+            yield made
+    elif transport == "sse":
+        async with sdk_over_sse() as url, rig(http_server(url)) as made:
             yield made
     else:
         async with (
@@ -146,7 +151,7 @@ async def test_meta_trace_and_key_travel_with_the_call(peer: Rig) -> None:
     assert meta["tracestate"] == "vendor=1"
     assert meta["mine/x"] == {"deep": [1]}
     assert meta["thoughtgate/idempotencyKey"] == "key-1"
-    if headers:
+    if "mcp-protocol-version" in headers:  # one pipe for everything has none of their own
         assert headers["traceparent"] == meta["traceparent"]
 
 

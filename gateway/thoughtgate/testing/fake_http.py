@@ -30,12 +30,16 @@ class Manners:
     """How the endpoint behaves; may be changed while it serves.
 
     `events` answers in streams even where JSON would do; `streams` offers GET streams; `status`
-    refuses every POST with that status when it is not 0.
+    refuses every POST with that status when it is not 0; `legacy` speaks the older HTTP+SSE, whose
+    streams name `address` for what is posted; `refuse` is a status for all of that.
     """
 
     events: bool = False
     streams: bool = True
     status: int = 0
+    legacy: bool = False
+    address: str = "/messages"
+    refuse: int = 0
 
 
 class FakeHttp:
@@ -49,6 +53,8 @@ class FakeHttp:
         self.forgetful = False
         self.requests: list[tuple[str, _Headers]] = []
         self.connections: set[asyncio.Task[None]] = set()
+        self.streams: dict[str, _HttpOut] = {}
+        self.serving: set[asyncio.Task[None]] = set()
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection in a task of its own."""
@@ -69,13 +75,42 @@ class FakeHttp:
                 pairs = (line.partition(":") for line in lines if line)
                 headers = {name.lower(): value.strip() for name, _, value in pairs}
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
-                method = first.split(" ")[0]
+                method, path, _ = first.split(" ")
                 self.requests.append((method, headers))
-                await self._dispatch(method, headers, body, _HttpOut(reader, writer))
+                out = _HttpOut(reader, writer)
+                if self.manners.legacy:
+                    await self._legacy(method, path, body, out)
+                else:
+                    await self._dispatch(method, headers, body, out)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.transport.abort()
+
+    async def _legacy(self, method: str, path: str, body: bytes, out: "_HttpOut") -> None:
+        """Serve one request of the older transport."""
+        session = path.partition("?")[2]
+        if method == "GET" and path == "/mcp":
+            out.session = session = secrets.token_hex(8)
+            await out.open_events()
+            await out.event(b"event: endpoint\ndata: %b?%b\n\n" % (
+                self.manners.address.encode(), session.encode()
+            ))  # fmt: skip
+            out.lasting, self.streams[session] = True, out
+            try:
+                await out.closed()
+            finally:
+                del self.streams[session]
+        elif self.manners.refuse or session not in self.streams:
+            await out.whole(b"", self.manners.refuse or 405)
+        else:
+            await out.whole(b"", 202)
+            self._serve_aside(body, self.streams[session])
+
+    def _serve_aside(self, body: bytes, stream: "_HttpOut") -> None:
+        task = asyncio.get_running_loop().create_task(self.server.take(body, stream))
+        self.serving.add(task)
+        task.add_done_callback(self.serving.discard)
 
     async def _dispatch(self, method: str, headers: _Headers, body: bytes, out: "_HttpOut") -> None:
         session = headers.get(handshake.SESSION_HEADER, "")
@@ -136,9 +171,8 @@ class FakeHttp:
 class _HttpOut:
     """The reply to one HTTP request as `Out`."""
 
-    lasting = False
-
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.lasting = False
         self.session = ""
         self.events = False
         self.new = False
@@ -171,9 +205,12 @@ class _HttpOut:
             return
         if not self._streaming:
             await self.open_events()
-        event = encode_event(data)
-        await self.raw(b"%x\r\n%b\r\n" % (len(event), event))
+        await self.event(encode_event(data))
         self._answered = self._answered or reply is not None
+
+    async def event(self, event: bytes) -> None:
+        """Send one event."""
+        await self.raw(b"%x\r\n%b\r\n" % (len(event), event))
 
     async def raw(self, data: bytes) -> None:
         """Write bytes as they are."""
@@ -182,6 +219,7 @@ class _HttpOut:
 
     def cut(self, code: int) -> None:
         """Cut the connection."""
+        self._writer.transport.abort()
         raise ConnectionAbortedError
 
     async def whole(self, body: bytes, status: int) -> None:
@@ -231,5 +269,7 @@ async def fake_http(
     finally:
         listener.close()
         endpoint.cut()
-        if endpoint.connections:
-            await asyncio.wait(endpoint.connections, timeout=2.0)
+        for task in endpoint.serving:
+            task.cancel()
+        if ending := endpoint.connections | endpoint.serving:
+            await asyncio.wait(ending, timeout=2.0)

@@ -18,12 +18,13 @@ from thoughtgate.upstream.ports import HttpReply, HttpRequest
 class Limits:
     """Bounds of a client, in seconds and connections per origin.
 
-    `idle` stays under the five seconds after which common servers close a silent connection.
+    `idle` stays under the five seconds after which common servers close a silent connection;
+    `connections` leaves room for the streams of a thousand clients that have sessions of their own.
     """
 
     connect: float = 10.0
     idle: float = 4.0
-    connections: int = 256
+    connections: int = 2048
     kept: int = 64
 
 

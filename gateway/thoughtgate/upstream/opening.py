@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from thoughtgate.core.errors import UpstreamGarbled, UpstreamLost, UpstreamReplied
+from thoughtgate.core.errors import UpstreamError, UpstreamGarbled, UpstreamLost, UpstreamReplied
 from thoughtgate.core.servers import Era, HttpTransport, Server, StdioTransport
 from thoughtgate.upstream.auth_client import authorized
 from thoughtgate.upstream.child import Child, Patience
@@ -17,8 +17,11 @@ from thoughtgate.upstream.http_link_handshake import HandshakeHttpLink
 from thoughtgate.upstream.http_link_stateless import StatelessHttpLink
 from thoughtgate.upstream.pipe_link import PipeLink
 from thoughtgate.upstream.ports import Credentials, HttpClient, Identity, Link
+from thoughtgate.upstream.sse_pipe import SsePipe
 from thoughtgate.wire import codes, handshake
 from thoughtgate.wire.strict import MAX_RESULT
+
+_NO_POST = frozenset({400, 404, 405})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,8 @@ async def open_link(
 
 async def _open_http(transport: HttpTransport, era: Era | None, home: Home, means: Means) -> Link:
     identity = means.identity.as_json()
+    if transport.sse:
+        return await _open_sse(transport, home, means)
     if era is not Era.HANDSHAKE:
         new = StatelessHttpLink(
             transport, means.client, Stateless(identity), home, limit=means.max_result
@@ -79,11 +84,56 @@ async def _open_http(transport: HttpTransport, era: Era | None, home: Home, mean
         except TimeoutError:
             if era is not None:
                 raise
+    return await _open_old(transport, home, means)
+
+
+async def _open_old(transport: HttpTransport, home: Home, means: Means) -> Link:
+    """Open a session; where no POST is taken, look for the older transport."""
     old = HandshakeHttpLink(
         transport, means.client, _handshake(home, means), home, limit=means.max_result
     )
-    await old.greet()
+    try:
+        await old.greet()
+    except UpstreamGarbled as error:
+        older = None
+        if error.data.get("status") in _NO_POST:
+            older = await _try_sse(transport, home, means)
+        if older is None:
+            raise
+        return older
     return old
+
+
+async def _try_sse(transport: HttpTransport, home: Home, means: Means) -> Link | None:
+    """Return a link in the older HTTP+SSE transport; None when the server does not speak it.
+
+    A server that takes no POST where it is registered may (2025-11-25, transports, backwards
+    compatibility).
+    """
+    try:
+        async with asyncio.timeout(means.probe):
+            return await _open_sse(transport, home, means)
+    except (UpstreamError, TimeoutError):
+        return None
+
+
+async def _open_sse(transport: HttpTransport, home: Home, means: Means) -> Link:
+    pipes: list[SsePipe] = []
+
+    def make(on_message: Callable[[bytes], None]) -> SsePipe:
+        pipes.append(SsePipe(transport, means.client, on_message, cap=means.max_result))
+        return pipes[0]
+
+    link = PipeLink(_handshake(home, means), home, make)
+    greeted = False
+    try:
+        await pipes[0].open()
+        await link.greet()
+        greeted = True
+    finally:
+        if not greeted:
+            await link.aclose()
+    return link
 
 
 async def _open_stdio(transport: StdioTransport, era: Era | None, home: Home, means: Means) -> Link:
