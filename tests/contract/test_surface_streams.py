@@ -7,7 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from mcp import Client
+from mcp.types import TextContent
 
+from tests.support.cut import CuttingProxy
 from tests.support.fake_gateway import FakeGateway, done, talk
 from tests.support.http_peer import ENVELOPE, NEW, HttpPeer, request
 from tests.support.mcp_faces import SETTINGS, piped, serving
@@ -402,3 +405,25 @@ async def test_a_read_of_either_era_says_of_caching_what_the_era_has(
         body = request("resources/read", {"uri": uri})
         old = (await peer.post(body, await hello(peer))).json["result"]
         assert old == {"contents": []}
+
+
+async def test_the_sdk_s_client_gets_its_answer_although_the_connection_was_cut(
+    gateway: FakeGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thoughtgate.surface.tapes.RETRY_MS", 20)
+    gate, seen = Gate(), asyncio.Event()
+    gateway.add("gate", gate)
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        seen.set()
+
+    async with serving(gateway) as url:
+        with CuttingProxy(HttpPeer(url).port) as proxy:
+            async with Client(f"http://127.0.0.1:{proxy.port}/mcp", mode="legacy") as client:
+                asked = asyncio.create_task(client.call_tool("gate", {}, progress_callback=note))
+                await within(seen.wait())
+                proxy.cut()
+                gate.open.set()
+                result = await within(asked)
+                assert isinstance(result.content[0], TextContent)
+                assert result.content[0].text == "the answer"
