@@ -4,6 +4,7 @@ Never overwrites a file unasked, and writes nothing before the last question is 
 """
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -102,7 +103,7 @@ def _write(target: Path, text: str) -> Path | None:
 
 def _next(target: Path, found: Mapping[str, str]) -> Iterator[str]:
     usual = target == (default_file(os.environ) or usual_file())
-    command = "thoughtgate" if usual else f"thoughtgate --config {target}"
+    command = "thoughtgate" if usual else f"thoughtgate --config {shlex.quote(str(target))}"
     yield f"{command} doctor"
     yield f"{command} tool list"
     if found["client"] != "none":
