@@ -135,7 +135,7 @@ async def _read_events(reply: HttpReply, asked: Asked) -> bytes | None:
     parser = EventParser(cap=asked.limit)
     asked.body = reply.body
     try:
-        while chunk := await reply.body.chunk():
+        while asked.answer is None and (chunk := await reply.body.chunk()):
             for event in parser.feed(chunk):
                 result = await _take(event, asked)
                 if result is not None:
