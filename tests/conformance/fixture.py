@@ -52,6 +52,9 @@ AUDITED = {
 }
 """The requests that are for something by name, and what a gateway's audit log calls them."""
 
+LONG = ("tasks/get", "tasks/update", "tasks/cancel")
+"""The methods of an extension, which are rows under their own names."""
+
 
 @dataclass(slots=True)
 class Seen:
