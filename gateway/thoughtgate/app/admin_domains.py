@@ -7,7 +7,7 @@ from thoughtgate.app.admin import Desk, part_of
 from thoughtgate.app.admin_merge import merged_domain
 from thoughtgate.app.entries import all_domains, refuse_configured
 from thoughtgate.app.paging import page, page_in_order
-from thoughtgate.app.shown import domain_entry, domain_tools, held_tools
+from thoughtgate.app.shown import domain_entry, domain_offers, domain_tools, held_tools
 from thoughtgate.core.domains import Domain
 from thoughtgate.core.errors import ConfigError, Missing
 from thoughtgate.registry.store import Registry
@@ -16,6 +16,7 @@ from thoughtgate.surface.admin_route import Ask
 from thoughtgate.surface.admin_values import (
     DomainEntry,
     DomainList,
+    DomainOffers,
     DomainTool,
     DomainTools,
     Explained,
@@ -73,6 +74,14 @@ async def list_domain_tools(desk: Desk, ask: Ask) -> DomainTools:
         held=held_tools(desk.app.gateway.catalog),
         next=following,
     )
+
+
+async def list_domain_offers(desk: Desk, ask: Ask) -> DomainOffers:
+    """List what a domain shows beside tools, in the order of its lists."""
+    domain = await _domain(desk, ask.path["domain"])
+    every = domain_offers(desk.app.gateway.view(domain.name))
+    found, following = page_in_order(every, lambda one: (one.kind, one.name), **part_of(ask))
+    return DomainOffers(domain=domain.name, offers=found, next=following)
 
 
 async def get_domain_tool(desk: Desk, ask: Ask) -> DomainTool:

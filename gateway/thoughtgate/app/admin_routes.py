@@ -209,6 +209,16 @@ ROUTES: Final[tuple[Route[Desk], ...]] = (
         errors=(Missing,),
     ),
     Route(
+        name="list_domain_offers",
+        method="GET",
+        path="/domains/{domain}/offers",
+        summary="List the prompts, resources and templates that a domain shows",
+        handler=admin_domains.list_domain_offers,
+        query=values.Page,
+        reply=values.DomainOffers,
+        errors=(Missing,),
+    ),
+    Route(
         name="explain_tool",
         method="GET",
         path="/domains/{domain}/tools/{tool}/explain",

@@ -189,6 +189,7 @@ def _admin(app: App, sessions: Sessions, environ: Mapping[str, str]) -> AdminFac
         version=VERSION,
         hosts=_hosts(app),
         max_body=app.loaded.settings.limits.request_bytes,
+        intents=app.loaded.settings.gateway.audit == "required",
     )
     return AdminFace(ROUTES, desk, desk.revision, app.audit, settings)
 

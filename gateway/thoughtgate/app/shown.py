@@ -3,7 +3,7 @@
 Never shows a secret: of headers and variables the names alone, of what may be one a mask.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -17,6 +17,7 @@ from thoughtgate.core.domains import DEFAULT_DOMAIN, Domain, ToolDress
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import BUILT_IN, HttpTransport, Server, StdioTransport, UpstreamStatus
 from thoughtgate.core.tools import Quarantined, Tool
+from thoughtgate.offered import Shown
 from thoughtgate.registry.audit import AuditRecord, AuditReport
 from thoughtgate.registry.store import Registry
 from thoughtgate.schema.limits import Profile
@@ -25,10 +26,12 @@ from thoughtgate.surface.admin_values import (
     AuditVerdict,
     ChainVerdict,
     DomainEntry,
+    DomainOffer,
     DomainPut,
     DomainTool,
     Dress,
     HeldTool,
+    OfferKind,
     ServerEntry,
     ToolEntry,
 )
@@ -145,6 +148,26 @@ def domain_tools(
         )
         for entry in entries
     )
+
+
+def domain_offers(view: View) -> tuple[DomainOffer, ...]:
+    """Return what a domain shows beside tools."""
+    return (
+        *_offers("prompt", view.prompts),
+        *_offers("resource", view.resources),
+        *_offers("template", view.templates),
+    )
+
+
+def _offers(kind: OfferKind, shown: Iterable[Shown]) -> Iterator[DomainOffer]:
+    for one in shown:
+        yield DomainOffer(
+            kind=kind,
+            name=one.name,
+            server=one.offer.server,
+            own=one.offer.name,
+            description=str(one.shown.get("description") or ""),
+        )
 
 
 def held_tools(catalog: Catalog) -> tuple[HeldTool, ...]:

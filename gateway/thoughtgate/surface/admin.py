@@ -61,7 +61,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 class AdminSettings:
     """The token, our version, who may speak to us, and bounds.
 
-    Bytes of a body, the seconds that it may take, and requests at once.
+    Bytes of a body, the seconds that it may take, and requests at once. With `intents` a change is
+    begun only when the audit log durably holds that it is asked for.
     """
 
     token: str = field(repr=False)
@@ -70,6 +71,7 @@ class AdminSettings:
     max_body: int = MAX_REQUEST
     body_timeout: float = 15.0
     max_running: int = 32
+    intents: bool = False
 
 
 class _Reply(NamedTuple):
@@ -128,6 +130,9 @@ class AdminFace(Generic[D]):
         with self._slot():
             if not route.writes:
                 return await self._asked(route, path, scope["query_string"], request)
+            if self._settings.intents:
+                self._audit.append(_row(route, path, ""))
+                await self._audit.flush()
             outcome = "cancelled"
             try:
                 reply = await self._asked(route, path, scope["query_string"], request)

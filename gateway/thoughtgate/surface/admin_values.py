@@ -19,6 +19,7 @@ Rules = Annotated[
     tuple[Annotated[str, Meta(min_length=1, max_length=2048)], ...], Meta(max_length=500)
 ]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+OfferKind = Literal["prompt", "resource", "template"]
 Budget = Annotated[int, Meta(ge=1)] | None
 Cursor = Annotated[str, Meta(max_length=600, description="`next` of the page before.")]
 PageSize = Annotated[int, Meta(ge=1, le=500, description="Entries on one page.")]
@@ -270,6 +271,24 @@ class DomainTools(Struct, kw_only=True, frozen=True):
     tools: tuple[DomainTool, ...]
     warnings: tuple[str, ...] = ()
     held: tuple[HeldTool, ...] = ()
+    next: str | None = None
+
+
+class DomainOffer(Struct, kw_only=True, frozen=True):
+    """What a domain shows beside tools; `name` is what clients ask for, `own` the server's word."""
+
+    kind: OfferKind
+    name: str
+    server: str
+    own: str
+    description: str = ""
+
+
+class DomainOffers(Struct, kw_only=True, frozen=True):
+    """A page of the prompts, resources and templates of a domain, in the order of their lists."""
+
+    domain: str
+    offers: tuple[DomainOffer, ...]
     next: str | None = None
 
 

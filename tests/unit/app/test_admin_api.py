@@ -11,6 +11,8 @@ from thoughtgate.app.admin_routes import ROUTES
 from thoughtgate.core.domains import Domain, ToolDress
 from thoughtgate.core.servers import HttpTransport, Server, StdioTransport
 from thoughtgate.testing.fake_http import fake_http
+from thoughtgate.testing.fake_server import FakeServer
+from thoughtgate.testing.fake_turn import Script
 
 
 def test_the_document_is_valid_openapi() -> None:
@@ -52,6 +54,7 @@ async def test_every_operation_answers_as_the_document_says(tmp_path: Path) -> N
             "default", "filed", "small",
         ]  # fmt: skip
         shown = (await good("list_domain_tools", domain="small"))["tools"][0]["name"]
+        assert (await good("list_domain_offers", domain="small"))["offers"] == []
         whole = await good("get_domain_tool", domain="small", tool=shown)
         assert whole["shown"]["name"] == shown
         stages = (await good("explain_tool", domain="small", tool=shown))["stages"]
@@ -67,6 +70,42 @@ async def test_every_operation_answers_as_the_document_says(tmp_path: Path) -> N
         assert ours.called == {route.name for route in ROUTES}
 
 
+async def test_what_is_held_back_is_listed_with_its_reason(tmp_path: Path) -> None:
+    odd = {"name": "odd", "inputSchema": {"type": "object", "$ref": "http://elsewhere/schema"}}
+    async with api(tmp_path) as ours:
+        far = Server(name="far", transport=HttpTransport(url="http://127.0.0.1:9/mcp"))
+        ours.app.registry.put_server(far)
+        ours.app.registry.record_tools("far", [odd, {"name": "even", "inputSchema": {}}])
+        await ours.app.keeper.refresh()
+        [held] = (await ours.good("list_tools", query="held=true"))["tools"]
+        assert (held["server"], held["tool"], held["effect"]) == ("far", "odd", None)
+        assert held["rule"]
+        assert held["reason"]
+        found = await ours.good("get_tool", server="far", tool="odd")
+        assert found == {"entry": held, "definition": {}}
+        [told] = (await ours.good("list_domain_tools", domain="default"))["held"]
+        assert (told["tool"], told["rule"]) == ("odd", held["rule"])
+        both = (await ours.good("list_tools", query="server=far"))["tools"]
+    assert [one["tool"] for one in both] == ["even", "odd"]
+
+
+OFFERS = Script(offers=True)
+
+
+async def test_a_domain_tells_of_its_prompts_and_resources(tmp_path: Path) -> None:
+    async with fake_http(FakeServer(OFFERS)) as peer, api(tmp_path) as ours:
+        await ours.good("put_server", {"url": peer.url}, server="far", If_None_Match="*")
+        await ours.app.keeper.discover(["far"], lambda line: None)
+        found = (await ours.good("list_domain_offers", domain="default"))["offers"]
+        first = await ours.good("list_domain_offers", query="limit=1", domain="default")
+        rest = await ours.good(
+            "list_domain_offers", query=f"cursor={first['next']}", domain="default"
+        )
+    assert {one["kind"] for one in found} == {"prompt", "resource", "template"}
+    assert {one["server"] for one in found} == {"far"}
+    assert first["offers"] + rest["offers"] == found
+
+
 MISSING = [
     ("get_server", {"server": "no"}, None),
     ("enable_server", {"server": "no"}, None),
@@ -76,6 +115,7 @@ MISSING = [
     ("get_domain", {"domain": "no"}, None),
     ("delete_domain", {"domain": "no", "If_Match": "*"}, None),
     ("list_domain_tools", {"domain": "no"}, None),
+    ("list_domain_offers", {"domain": "no"}, None),
     ("get_domain_tool", {"domain": "default", "tool": "no"}, None),
 ]
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.support.waiting import until, within
-from thoughtgate.core.errors import Conflict, Missing, Refused
+from thoughtgate.core.errors import Conflict, Missing, Refused, StoreFull
 from thoughtgate.surface.admin import AdminFace, AdminSettings, Front
 from thoughtgate.surface.admin_openapi import document
 from thoughtgate.surface.admin_route import Ask, Match, Route, match_of
@@ -77,9 +77,9 @@ ROUTES: tuple[Route[Desk], ...] = (
 class Place:
     """A face in memory."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, audit: ListAuditLog | None = None, **settings: Any) -> None:
         self.desk = Desk()
-        self.audit = ListAuditLog()
+        self.audit = audit or ListAuditLog()
         self.body_comes = True
         given = AdminSettings(token=TOKEN, version="1", **settings)
         self.face = AdminFace(ROUTES, self.desk, self.revision, self.audit, given)
@@ -343,6 +343,25 @@ async def test_every_change_leaves_a_row_in_the_audit_log_and_no_question_does(
         ("admin.put_thing", "admin", "malformed"),
         ("admin.break_thing", "admin", "internal"),
     ]
+
+
+class FullLog(ListAuditLog):
+    async def flush(self) -> None:
+        raise StoreFull(message="no space is left")
+
+
+async def test_a_required_log_holds_a_change_before_it_is_made() -> None:
+    place = Place(intents=True)
+    await place.ask("PUT", "/api/v1/things/a", b'{"size":1}', ((b"if-match", b"*"),))
+    assert [row.outcome for row in place.audit.rows] == ["", "ok"]
+
+
+async def test_what_a_required_log_cannot_hold_is_not_done() -> None:
+    place = Place(FullLog(), intents=True)
+    asking = place.ask("PUT", "/api/v1/things/a", b'{"size":1}', ((b"if-match", b"*"),))
+    assert await status(asking) == (507, "store_full")
+    assert place.desk.asked == []
+    assert (await place.ask("GET", "/api/v1/things"))[0] == 200
 
 
 async def test_too_many_requests_at_once_are_refused_and_room_comes_back() -> None:
