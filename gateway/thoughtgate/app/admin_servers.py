@@ -90,6 +90,7 @@ async def _asked(
         tools = tuple(str(tool.get("name")) for tool in listing.tools)
     except UpstreamError as error:
         reason = error.message
+    await desk.app.keeper.settle()
     after = await _entry(desk, name)
     return ServerChecked(name=name, ok=not reason, state=after.state, reason=reason, tools=tools)
 

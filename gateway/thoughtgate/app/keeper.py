@@ -101,6 +101,10 @@ class Keeper:
             await self._load()
             self._revision = revision
 
+    async def settle(self) -> None:
+        """Return when everything that discovery heard so far is in the catalogue."""
+        await self._apply_heard()
+
     async def adopt(self, loaded: Loaded) -> None:
         """Take the servers, domains and effects of other settings.
 
