@@ -15,9 +15,14 @@ from thoughtgate.wire import handshake
 
 @dataclass(slots=True)
 class Traits:
-    """What a server turned out to be like, on whichever of its connections."""
+    """What a server turned out to be like, on whichever of its connections.
+
+    `streams`: it may have streams of its own notifications; `piped`: all that it says on one
+    connection comes through one pipe, which does not say to which call it belongs.
+    """
 
     streams: bool = True
+    piped: bool = False
 
 
 class Home:

@@ -125,6 +125,7 @@ async def _open_sse(transport: HttpTransport, home: Home, means: Means) -> Link:
         return pipes[0]
 
     link = PipeLink(_handshake(home, means), home, make)
+    home.traits.piped = True
     greeted = False
     try:
         await pipes[0].open()

@@ -4,7 +4,7 @@ Never lets one client's connection serve another: what a server remembers of a s
 """
 
 import asyncio
-import hashlib
+import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +20,6 @@ from thoughtgate.core.errors import (
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import (
     Era,
-    HttpTransport,
     Listing,
     Server,
     Sharing,
@@ -33,11 +32,18 @@ from thoughtgate.upstream.home import Home, Traits, declared
 from thoughtgate.upstream.lister import Lister
 from thoughtgate.upstream.patience import Patient, behind
 from thoughtgate.upstream.ports import Counts, Link, Peer
+from thoughtgate.upstream.sharing import (
+    SESSIONLESS,
+    Key,
+    is_piped,
+    key_of,
+    known_era,
+    sharing_of,
+)
 from thoughtgate.upstream.supervisor import ENDING, Progress, Role, Supervised, too_late
 from thoughtgate.wire import handshake
 from thoughtgate.wire.input_required import INPUT_REQUIRED
 from thoughtgate.wire.results import peek
-from thoughtgate.wire.strict import dumps
 
 IDLE = 600.0
 """Seconds after which a client's own connection is ended when nobody used it."""
@@ -51,7 +57,6 @@ GRACE = 30.0
 Open = Callable[[Server, Era | None, Home], Awaitable[Link]]
 """Opens a link to a server for those of a home, in the era that it is known to speak."""
 
-Key = tuple[str, ...]
 _SUBSCRIBING = frozenset({Kind.SUBSCRIBE, Kind.UNSUBSCRIBE})
 
 
@@ -82,8 +87,8 @@ class Served:
         self._breaker = breaker
         self._room = room
         self._era = server.era
-        self._known = server.era
-        self._traits = Traits()
+        self._known = known_era(server)
+        self._traits = Traits(piped=is_piped(server))
         self._lister = Lister(server, watchers.on_listing)
         self._private: dict[Key, Supervised] = {}
         self._sharing = sharing_of(server, self._known)
@@ -175,6 +180,7 @@ class Served:
 
     def leave(self, listener: Listener) -> None:
         """Forget a listener that is gone, and all that it followed."""
+        listener = behind(listener)
         for one in self._all():
             gone = one.home.leave(listener)
             if gone:
@@ -209,6 +215,7 @@ class Served:
                 call = replace(call, listener=Patient(call.listener, limit))
         target = call.found
         if isinstance(target, Item) and target.kind in _SUBSCRIBING:
+            progress.sent = connection.link is not None
             return await self._follow(connection, call, target)
         return await connection.send(call, progress)
 
@@ -226,7 +233,7 @@ class Served:
             await self._shared.ready(call.deadline)
         if self._sharing is None or self._sharing is Sharing.SHARED:
             return self._shared
-        key = _key(self._sharing, call)
+        key = self._free(key_of(self._sharing, call))
         own = self._private.pop(key, None)
         if own is None:
             own = self._new(call)
@@ -235,6 +242,21 @@ class Served:
         self._private[key] = own  # the last one is the one used last
         own.home.join(call.session)
         return own
+
+    def _free(self, key: Key) -> Key:
+        """Return the key of a connection on which a call without a session can be.
+
+        Such clients may be several, and a pipe of the handshake era does not say in which call it
+        asks: so there each call that runs has a connection to itself.
+        """
+        if key[0] != SESSIONLESS or not self._traits.piped or self._known is not Era.HANDSHAKE:
+            return key
+        numbered = ((*key, str(number)) for number in itertools.count())
+        return next(one for one in numbered if not self._in_use(one))
+
+    def _in_use(self, key: Key) -> bool:
+        own = self._private.get(key)
+        return own is not None and own.in_flight > 0
 
     def _new(self, call: Call) -> Supervised:
         self._make_room()
@@ -340,28 +362,6 @@ class Served:
     def _named(self, error: UpstreamError) -> UpstreamError:
         message = f"server {self.server.name}: {error.message}"
         return type(error)(message=message, data=error.data)
-
-
-def sharing_of(server: Server, era: Era | None) -> Sharing | None:
-    """Return who shares a connection to a server; None while that depends on its era.
-
-    Over HTTP in the stateless era there is no connection that could be anybody's own.
-    """
-    sharing = server.sharing
-    if not isinstance(server.transport, HttpTransport):
-        return sharing or Sharing.SHARED
-    if sharing is Sharing.SHARED or era is Era.STATELESS:
-        return Sharing.SHARED
-    return None if era is None else sharing or Sharing.SESSION
-
-
-def _key(sharing: Sharing, call: Call) -> Key:
-    if sharing is Sharing.PRINCIPAL:
-        return ("principal", call.principal.id)
-    if call.session.id:
-        return ("session", call.session.id)
-    able = hashlib.sha256(dumps(call.session.capabilities)).hexdigest()
-    return ("stateless", call.principal.id, able)
 
 
 async def _retired(connection: Supervised) -> None:

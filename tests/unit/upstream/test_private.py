@@ -15,7 +15,7 @@ from thoughtgate.core.errors import Overloaded, UpstreamLost
 from thoughtgate.core.servers import Era, Server, Sharing, UpstreamState
 from thoughtgate.core.tools import Kind
 from thoughtgate.testing.fake_http import FakeHttp, Manners, fake_http
-from thoughtgate.upstream.served import sharing_of
+from thoughtgate.upstream.sharing import sharing_of
 
 ANN, BOB = Principal(id="ann"), Principal(id="bob")
 
@@ -108,6 +108,21 @@ async def test_stateless_clients_of_one_principal_share_by_what_they_can(peer: R
     assert await client(ANN, {}).call(peer, "remember") == {"n": 1}
     assert await client(ANN, {"roots": {}}).call(peer, "remember") == {}
     assert await client(BOB, {}).call(peer, "remember") == {}
+
+
+async def test_clients_without_a_session_are_never_asked_for_each_other(peer: Rig) -> None:
+    """A pipe does not say in which call it asks, and such clients look all the same."""
+    asked = {"method": "elicitation/create", "params": {"message": "?"}}
+    clients = [Client("", era=Era.STATELESS) for _ in range(3)]
+    for client in clients:
+        client.gate = asyncio.Event()
+    calls = [asyncio.ensure_future(client.call(peer, "ask", asked)) for client in clients]
+    await until(lambda: all(len(client.questions) == 1 for client in clients))
+    for client in clients:
+        assert client.gate is not None
+        client.gate.set()
+    await within(asyncio.gather(*calls))
+    assert [len(client.questions) for client in clients] == [1, 1, 1]
 
 
 async def test_calls_of_runs_and_of_the_command_line_take_the_shared_connection(peer: Rig) -> None:
@@ -324,3 +339,12 @@ async def test_a_restart_opens_every_connection_anew(endpoint: FakeHttp) -> None
         await client.call(made, "remember", {"n": 1})
         await within(made.upstreams.restart("peer"))
         assert await client.call(made, "remember") == {}
+
+
+async def test_five_hundred_clients_leave_nothing_behind(endpoint: FakeHttp) -> None:
+    async with rig(old(endpoint.url)) as made:
+        for n in range(500):
+            await Client(f"s{n}").call(made, "echo")
+            made.upstreams.leave_session(f"s{n}")
+        await until(lambda: not endpoint.sessions, 10.0)
+        await until(lambda: len(asyncio.all_tasks()) < 20, 10.0)

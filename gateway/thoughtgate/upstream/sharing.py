@@ -1,0 +1,50 @@
+"""Who shares a connection to a server: by its transport and era, and by what people wish.
+
+Never opens one.
+"""
+
+import hashlib
+
+from thoughtgate.core.calls import Call
+from thoughtgate.core.servers import Era, HttpTransport, Server, Sharing
+from thoughtgate.wire.strict import dumps
+
+Key = tuple[str, ...]
+"""Names the connection that a call belongs on; the first part says what kind of name it is."""
+
+SESSIONLESS = "stateless"
+"""The kind of name for clients that have no session: by what they can do."""
+
+
+def sharing_of(server: Server, era: Era | None) -> Sharing | None:
+    """Return who shares a connection to a server; None while that depends on its era.
+
+    Over HTTP in the stateless era there is no connection that could be anybody's own.
+    """
+    sharing = server.sharing
+    if not isinstance(server.transport, HttpTransport):
+        return sharing or Sharing.SHARED
+    if sharing is Sharing.SHARED or era is Era.STATELESS:
+        return Sharing.SHARED
+    return None if era is None else sharing or Sharing.SESSION
+
+
+def known_era(server: Server) -> Era | None:
+    """Return the era that a server is known to speak before it was ever asked."""
+    old = isinstance(server.transport, HttpTransport) and server.transport.sse
+    return Era.HANDSHAKE if old else server.era
+
+
+def is_piped(server: Server) -> bool:
+    """Tell whether all that a server says on a connection is known to come through one pipe."""
+    return not isinstance(server.transport, HttpTransport) or server.transport.sse
+
+
+def key_of(sharing: Sharing, call: Call) -> Key:
+    """Return which connection a call belongs on, where not everybody shares one."""
+    if sharing is Sharing.PRINCIPAL:
+        return ("principal", call.principal.id)
+    if call.session.id:
+        return ("session", call.session.id)
+    able = hashlib.sha256(dumps(call.session.capabilities)).hexdigest()
+    return (SESSIONLESS, call.principal.id, able)
