@@ -6,6 +6,7 @@ The test plays the browser; the server and its authorization server are the SDK'
 import asyncio
 import json
 import re
+import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -213,6 +214,30 @@ async def test_a_client_of_ones_own_is_named_once_and_a_machine_needs_nobody(
     for secret in (SECRET, "good"):
         assert secret not in shown
         assert secret.encode() not in b"".join(p.read_bytes() for p in place.state.iterdir())
+
+
+async def test_who_breaks_a_login_off_is_not_logged_in(place: Home, server: Guarded) -> None:
+    add(place, server.url)
+    process = await asyncio.create_subprocess_exec(
+        *command("server", "login", "web", "--no-browser"),
+        env=place.environment,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    words = ""
+    try:
+        assert process.stderr is not None
+        while "/authorize?" not in words:
+            line = (await within(process.stderr.readline(), START)).decode()
+            assert line, words
+            words += line
+        process.send_signal(signal.SIGINT)
+        words += (await within(process.stderr.read(), START)).decode()
+    finally:
+        if process.returncode is None and sys.exc_info()[0] is not None:
+            process.kill()
+        code = await within(process.wait(), START)
+    assert (code, words.splitlines()[-1]) == (130, "interrupted")
+    assert (await state(place))["login"] == ""
 
 
 WRONG: list[tuple[tuple[str, ...], str]] = [

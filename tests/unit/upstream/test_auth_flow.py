@@ -224,6 +224,11 @@ WRONG: dict[str, tuple[dict[str, Any], type[GateError], str]] = {
         UpstreamDenied,
         "gives no token",
     ),
+    "a token endpoint that only this machine reaches": (
+        {"server": {"token_endpoint": "https://169.254.169.254/token"}},
+        UpstreamDenied,
+        "inside this network",
+    ),
     "registration refused": (
         {"registration": (403, {"error": "access_denied"})},
         UpstreamDenied,
