@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sys
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -128,6 +129,18 @@ async def sdk_over_http(*, json_response: bool = False) -> AsyncIterator[str]:
         finally:
             server.should_exit = True
             await within(serve)
+
+
+async def serve_app(app: Any) -> None:
+    """Serve an application on a free port of loopback, and write its URL, until ended."""
+    # named as TCP, or asyncio leaves Nagle's algorithm on and every reply waits 40 ms
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(128)
+        sys.stdout.write(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp\n")
+        sys.stdout.flush()
+        config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=0)
+        await uvicorn.Server(config).serve(sockets=[listener])
 
 
 async def main() -> None:

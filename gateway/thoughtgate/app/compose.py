@@ -116,6 +116,7 @@ def _composed(
     gateway = Gateway(
         Equipment(
             sender=upstreams,
+            ties=upstreams,
             audit=audit,
             intents=settings.gateway.audit == "required",
             recorder=exporter,
