@@ -1,7 +1,7 @@
 """A server of the SDK that asks its client: by requests in the old era, by results in the new one.
 
-`python -m tests.support.bridge_server` serves HTTP and writes its URL; with `stdio FILE` it serves one
-client, and processes of the same FILE share their diary.
+`python -m tests.support.bridge_server` serves HTTP and writes its URL; with `stdio FILE` it serves
+one client, and processes of the same FILE share their diary.
 """
 
 import asyncio
