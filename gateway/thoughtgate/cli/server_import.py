@@ -128,7 +128,7 @@ def _folders(file: Path, workspace: object) -> Folders:
     if isinstance(workspace, Path):
         project = Path(os.path.normpath(here / workspace))
         return Folders(base=project, home=home, project=project)
-    if file == _STDIN:
+    if not file.is_file():  # standard input, or a pipe that a shell names for us
         return Folders(base=here, home=home)
     # not resolved: a link in a project to a file elsewhere still belongs to the project
     return folders_of(Path(os.path.normpath(here / file)), home)

@@ -34,7 +34,7 @@ def stdio(*argv: str, cwd: str = WORK, **env: str) -> StdioTransport:
         '\n// mine\n{"servers": {"s": {"command": "npx", "args": ["-y", "pkg",],},}}',
         '{"context_servers": {"s": {"source": "custom", "command": "npx", "args": ["-y", "pkg"]}}}',
         '{"context_servers": {"s": {"command": {"path": "npx", "args": ["-y", "pkg"]}}}}',
-        '{"s": {"command": "npx", "args": ["-y", "pkg"]}}',
+        '/* mine */ {"s": {"command": "npx", "args": ["-y", "pkg"]}}',
         '{"mcpServers": {"s": {"command": ["npx", "-y", "pkg"]}}}',
         '{"mcpServers": {"s": {"type": "local", "command": "npx", "args": ["-y", "pkg"]}}}',
         json.dumps(DEEP),
@@ -55,6 +55,9 @@ def test_every_client_s_file_is_known_by_its_shape(text: str) -> None:
          stdio("x", A="t0k-hush", N="1", B="true")),
         ({"command": "~/bin/x", "args": ["~/a", 8080, 1.5]},
          stdio("/people/ada/bin/x", "~/a", "8080", "1.5")),
+        ({"command": {"path": "x", "args": ["a"], "env": {"A": "1"}}}, stdio("x", "a", A="1")),
+        ({"command": "hugo", "args": ["serve"]}, stdio("hugo", "serve")),
+        ({"command": "thoughtgate", "args": ["version"]}, stdio("thoughtgate", "version")),
         ({"command": "./x", "cwd": "sub"}, stdio("./x", cwd=f"{WORK}/sub")),
         ({"command": "x", "cwd": "${workspaceFolder}/a"}, stdio("x", cwd=f"{WORK}/a")),
         ({"command": "x", "cwd": "~/a"}, stdio("x", cwd="/people/ada/a")),
@@ -105,6 +108,13 @@ def test_a_codex_file_hands_variables_on_that_are_set() -> None:
     ]
 
 
+def test_a_codex_file_hands_on_only_what_it_names() -> None:
+    found = problems(codex("command = 'x'\nenv_vars = ['TOKEN', 1, {}]"), file=CODEX)
+    assert found == [
+        f"s: mcp_servers.s.env_vars[{at}]: must be the name of a variable" for at in (1, 2)
+    ]
+
+
 @pytest.mark.parametrize(
     ("table", "enabled"),
     [
@@ -127,7 +137,8 @@ def test_a_server_may_be_switched_off_in_two_ways(
     [
         ("npx", [": must be a table"]),
         ({}, [": neither a command nor a URL"]),
-        ({"source": "extension", "settings": {}}, [": an extension of the editor holds"]),
+        ({"source": "extension"}, [": an extension of the editor holds"]),
+        ({"settings": {"a": 1}}, [": an extension of the editor holds"]),
         ({"command": "x", "url": "https://h"}, ["/url: both a command and a URL"]),
         ({"url": "https://h", "serverUrl": "https://h"}, ["/serverUrl: given as url too"]),
         ({"type": "ws", "url": "https://h"}, ["/type: not a transport that is spoken here"]),
