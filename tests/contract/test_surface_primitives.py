@@ -188,6 +188,25 @@ async def test_a_session_subscribes_to_a_resource_and_hears_of_it_until_it_ends(
     assert gateway.left_sessions == [gateway.calls[-1].session.id]
 
 
+async def test_a_session_follows_only_so_many_resources(
+    old: Connect, gateway: FakeGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def subscribe(call: Call) -> Result:
+        return Result(raw=b"{}")
+
+    monkeypatch.setattr("thoughtgate.surface.handshake.MOST_SUBSCRIBED", 1)
+    for kind in (Kind.SUBSCRIBE, Kind.UNSUBSCRIBE):
+        for uri in ("test://a", "test://b"):
+            gateway.handlers[kind, uri] = subscribe
+    async with old() as client:
+        for _ in range(2):
+            await client.subscribe_resource("test://a")
+        with pytest.raises(MCPError):
+            await client.subscribe_resource("test://b")
+        await client.unsubscribe_resource("test://a")
+        await client.subscribe_resource("test://b")
+
+
 async def test_a_session_is_asked_within_its_call_and_its_answer_is_exact(
     old: Connect, gateway: FakeGateway
 ) -> None:

@@ -3,6 +3,7 @@
 Who is connected is kept in `sessions`; here is only what ends with the process.
 """
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ from thoughtgate.wire.ids import InFlight
 
 if TYPE_CHECKING:
     import asyncio
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_LEVEL = "info"
 """The lowest log level sent to a client that never called `logging/setLevel`."""
@@ -48,7 +51,10 @@ class Running:
 
 @dataclass(slots=True)
 class Live:
-    """The live side of one session. `tape` holds what its GET streams have told."""
+    """The live side of one session.
+
+    `tape` holds what its GET streams have told, `subscribed` are the resources that it follows.
+    """
 
     session: Session
     mailbox: Mailbox
@@ -56,6 +62,7 @@ class Live:
     asks: Asks
     running: InFlight[Running] = field(default_factory=InFlight)
     tape: Tape | None = None
+    subscribed: set[str] = field(default_factory=set)
 
 
 class Clients:
@@ -141,6 +148,12 @@ class Clients:
         live = self._live.pop(connected.id, None)
         if live is None:
             return
+        if live.mailbox.dropped or live.asks.strays:
+            _log.warning(
+                "a session has ended: %d messages found no reader, %d answers no question",
+                live.mailbox.dropped,
+                live.asks.strays,
+            )
         self._changes.leave(live.mailbox)
         for running in live.running.values():
             running.give_up()

@@ -5,6 +5,7 @@ Never frames a reply: each method returns the bytes of a result or raises.
 
 from dataclasses import replace
 
+from thoughtgate.core.errors import Overloaded
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
 from thoughtgate.sessions import Connected
@@ -14,6 +15,11 @@ from thoughtgate.surface.pages import LISTS
 from thoughtgate.surface.relay import Line
 from thoughtgate.wire import handshake, methods
 from thoughtgate.wire.messages import Failure, Message, Notification, Reply, Request
+
+MOST_SUBSCRIBED = 256
+"""Resources that one session may follow."""
+
+_LASTING = frozenset({methods.SUBSCRIBE, methods.UNSUBSCRIBE})
 
 
 class HandshakeMethods:
@@ -61,10 +67,24 @@ class HandshakeMethods:
             log_level=client.log_level or DEFAULT_LEVEL,
         )
         if method in _LASTING:
-            line = replace(line, lasting=live.peer)
+            return await self._subscribed(live, request, asker, line)
         raw = (await self._desk.call(method, params, asker, line)).raw
         if method == methods.RESOURCES_READ:
             return handshake.finish_read(raw)
+        return handshake.finish(raw)
+
+    async def _subscribed(self, live: Live, request: Request, asker: Asker, line: Line) -> bytes:
+        """Begin or end to follow a resource; what it brings goes to the session's own stream."""
+        uri, begins = str(request.params.get("uri")), request.method == methods.SUBSCRIBE
+        if begins and uri not in live.subscribed and len(live.subscribed) >= MOST_SUBSCRIBED:
+            message = f"{MOST_SUBSCRIBED} resources are subscribed to; unsubscribe from some"
+            raise Overloaded(message=message)
+        line = replace(line, lasting=live.peer)
+        raw = (await self._desk.call(request.method, request.params, asker, line)).raw
+        if begins:
+            live.subscribed.add(uri)
+        else:
+            live.subscribed.discard(uri)
         return handshake.finish(raw)
 
     def take(self, client: Connected, live: Live, message: Message) -> None:
@@ -78,6 +98,3 @@ class HandshakeMethods:
                     running.give_up()
             elif message.method != methods.INITIALIZED:
                 self._clients.tell(client, message.method, message.params)
-
-
-_LASTING = frozenset({methods.SUBSCRIBE, methods.UNSUBSCRIBE})

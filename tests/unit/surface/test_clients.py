@@ -14,6 +14,7 @@ from thoughtgate.surface.clients import Clients, Running
 from thoughtgate.surface.comebacks import LIFETIME, Comebacks
 from thoughtgate.surface.mailbox import Changes
 from thoughtgate.wire.handshake import Hello
+from thoughtgate.wire.messages import Reply
 
 HELLO = Hello(version="2025-11-25", client={"name": "c"}, capabilities={"roots": {}})
 KEY = b"k" * 32
@@ -55,6 +56,17 @@ async def test_a_session_that_ends_takes_its_stream_and_its_calls_along() -> Non
 
 async def _forever() -> None:
     await asyncio.Event().wait()
+
+
+def test_what_found_nobody_is_said_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    process = Process()
+    quiet, loud = process.open(), process.open()
+    found = process.clients.find(loud, LOCAL, "default")
+    assert found is not None
+    found[1].asks.answered(Reply(id="nobody", result=b"{}"))
+    for id_ in (quiet, loud):
+        process.sessions.close(id_, LOCAL)
+    assert len(caplog.records) == 1
 
 
 def test_a_session_is_nobody_else_s() -> None:
