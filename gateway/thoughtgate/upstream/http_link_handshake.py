@@ -74,7 +74,7 @@ class HandshakeHttpLink:
         self._renewing = asyncio.Lock()
         self._renewed = asyncio.Event()
         self._home = home
-        self._waiting: dict[str, Asked] = {}
+        self._waiting: dict[int, Asked] = {}
         self._last_heard: str | None = None
         self._side: set[asyncio.Task[None]] = set()
         self._hearing = Hearing(home, dialect.declared, self.counts, self._send)
@@ -198,11 +198,11 @@ class HandshakeHttpLink:
         await check_status(reply)
         if opening:
             self._session = reply.headers.get(handshake.SESSION_HEADER, "")
-        self._waiting[str(asked.id)] = asked
+        self._waiting[asked.id] = asked
         try:
             return await self._answer(reply, asked)
         finally:
-            del self._waiting[str(asked.id)]
+            del self._waiting[asked.id]
 
     async def _answer(self, reply: HttpReply, asked: Asked) -> bytes:
         """Read the answer, wherever it comes: on this stream, on one that goes on, on another."""
@@ -240,7 +240,8 @@ class HandshakeHttpLink:
 
     def _elsewhere(self, message: Reply | Failure) -> bool:
         """Take an answer from a stream that is not its request's; False when nobody waits."""
-        other = self._waiting.get(str(message.id))
+        id_ = str(message.id)  # some servers send numbers back as strings
+        other = self._waiting.get(int(id_)) if id_.isdecimal() and len(id_) < 20 else None
         if other is None:
             return False
         other.settle(message)
