@@ -160,6 +160,29 @@ async def test_a_subscriber_is_told_of_the_lists_it_asked_for(gateway: FakeGatew
             assert type(event).__name__ == "PromptsListChanged"
 
 
+async def test_a_subscription_follows_the_resources_that_somebody_has(
+    gateway: FakeGateway,
+) -> None:
+    async def subscribe(call: Call) -> Result:
+        return Result(raw=b"{}")
+
+    gateway.handlers[Kind.SUBSCRIBE, "test://text"] = subscribe
+    for transport in ("http", "stdio"):
+        async with AsyncExitStack() as stack:
+            connect = await stack.enter_async_context(connecting(gateway, transport, NEW))
+            client = await stack.enter_async_context(connect())
+            wanted = ["test://nowhere", "test://text"]
+            events = await stack.enter_async_context(client.listen(resource_subscriptions=wanted))
+            assert events.honored.resource_subscriptions == ["test://text"]
+            listener = gateway.calls[-1].listener
+            method, params = "notifications/resources/updated", {"uri": "test://text"}
+            notice = Notice(kind=NoticeKind.OTHER, method=method, params=params, server="s")
+            await listener.notify(notice)
+            event = await within(anext(events))
+            assert getattr(event, "uri", "") == "test://text"
+        await until(partial(gateway.left.__contains__, listener))
+
+
 async def test_a_session_subscribes_to_a_resource_and_hears_of_it_until_it_ends(
     old: Connect, gateway: FakeGateway
 ) -> None:

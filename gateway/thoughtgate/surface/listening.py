@@ -3,6 +3,7 @@
 Never promises what cannot be kept: a resource that no server here has is left out.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,6 +17,9 @@ from thoughtgate.surface.ports import Gateway
 from thoughtgate.surface.relay import Line, Look, shown
 from thoughtgate.wire import methods, stateless
 from thoughtgate.wire.messages import MessageId, Request
+
+_AT_ONCE = 8
+"""Resources that one subscription asks servers to follow at the same time."""
 
 _METHODS = {
     "tools": methods.TOOLS_CHANGED,
@@ -53,13 +57,29 @@ class Listening:
         look = partial(self._desk.view, asker.domain)
         subscriber = Subscriber(request.id, mailbox, look)
         try:
-            kept = [uri for uri in wanted.resources if await self._follows(uri, asker, subscriber)]
-            honoured = replace(wanted, resources=tuple(kept))
+            kept = await self._followed(wanted.resources, asker, subscriber)
+            honoured = replace(wanted, resources=kept)
             yield mailbox, stateless.acknowledged(request.id, honoured)
         finally:
             self._changes.leave(mailbox)
             if wanted.resources:
                 self._gateway.leave(subscriber)
+
+    async def _followed(
+        self, uris: tuple[str, ...], asker: Asker, subscriber: "Subscriber"
+    ) -> tuple[str, ...]:
+        """Return the resources of which servers now tell a subscriber."""
+        if not uris:
+            return ()
+        room = asyncio.Semaphore(_AT_ONCE)  # one dead server shall not hold up all the others
+
+        async def follow(uri: str) -> bool:
+            async with room:
+                return await self._follows(uri, asker, subscriber)
+
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(follow(uri)) for uri in uris]
+        return tuple(uri for uri, task in zip(uris, asked, strict=True) if task.result())
 
     async def _follows(self, uri: str, asker: Asker, subscriber: "Subscriber") -> bool:
         """Tell whether a server now tells a subscriber of a resource."""
