@@ -77,6 +77,11 @@ KNOWN = (
         arguments={"a": 2, "b": 40}, answers="The sum of 2 and 40 is 42.",
     ),
     Known(
+        name="everything-sse", home=NPM, package=f"{MCP}/server-everything", carrier="sse",
+        tools=("echo", "get-sum"), call="echo", arguments={"message": "as in 2024"},
+        answers="Echo: as in 2024",
+    ),
+    Known(
         name="filesystem", home=NPM, package=f"{MCP}/server-filesystem",
         args=("${workspaceFolder}",), tools=("read_text_file", "list_directory"),
         call="list_allowed_directories", answers="Allowed directories:",
