@@ -66,23 +66,8 @@ class Out(Protocol):
         ...
 
 
-class Host(Protocol):
-    """The server, as its tools see it; `seen` is every message that came.
-
-    `memory` and `greetings` are by session, `later` are answers to questions outside of calls,
-    which `background` tasks ask.
-    """
-
-    script: Script
-    seen: list[JsonObject]
-    memory: dict[str, JsonObject]
-    greetings: dict[str, JsonObject]
-    later: list[JsonObject]
-    background: set[asyncio.Task[None]]
-
-    async def change(self) -> None:
-        """Offer one more tool and say so."""
-        ...
+class Talk(Protocol):
+    """The server, as it speaks of its own accord."""
 
     async def ask(self, method: str, out: Out, params: JsonObject) -> JsonObject:
         """Send a request of the server's own and return what came back."""
@@ -98,6 +83,25 @@ class Host(Protocol):
 
     async def announce(self, out: Out, method: str, params: JsonObject) -> None:
         """Send a notification that belongs to no call."""
+        ...
+
+
+class Host(Talk, Protocol):
+    """The server, as its tools see it; `seen` is every message that came.
+
+    `memory` and `greetings` are by session, `later` are answers to questions outside of calls,
+    which `background` tasks ask.
+    """
+
+    script: Script
+    seen: list[JsonObject]
+    memory: dict[str, JsonObject]
+    greetings: dict[str, JsonObject]
+    later: list[JsonObject]
+    background: set[asyncio.Task[None]]
+
+    async def change(self) -> None:
+        """Offer one more tool and say so."""
         ...
 
     async def update(self, uri: str, follows: str) -> None:

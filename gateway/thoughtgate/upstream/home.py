@@ -3,8 +3,6 @@
 Never sends anything to the server: links do.
 """
 
-from dataclasses import dataclass
-
 from thoughtgate.core.calls import Listener, Notice, NoticeKind, Session
 from thoughtgate.core.json import JsonObject
 from thoughtgate.upstream.outlets import Outlets
@@ -13,7 +11,6 @@ from thoughtgate.upstream.subscriptions import Subscriptions
 from thoughtgate.wire import handshake
 
 
-@dataclass(slots=True)
 class Traits:
     """What a server turned out to be like, on whichever of its connections.
 
@@ -21,8 +18,9 @@ class Traits:
     connection comes through one pipe, which does not say to which call it belongs.
     """
 
-    streams: bool = True
-    piped: bool = False
+    def __init__(self, *, piped: bool = False) -> None:
+        self.streams = True
+        self.piped = piped
 
 
 class Home:

@@ -165,7 +165,31 @@ class Pipe(Protocol):
         ...
 
 
-class Link(Protocol):
+class Standing(Protocol):
+    """What a link does for its clients outside of their calls."""
+
+    async def subscribe(self, uri: str) -> None:
+        """Have the server tell of changes of a resource, which its home already follows.
+
+        Raises:
+            UpstreamError: It will not, or could not be asked.
+        """
+        ...
+
+    async def unsubscribe(self, uris: Sequence[str]) -> None:
+        """Have the server tell no more of resources, which its home has ceased to follow.
+
+        Raises:
+            UpstreamError: It could not be told.
+        """
+        ...
+
+    def tell(self, method: str, params: JsonObject) -> None:
+        """Send a notification of a client's; nobody waits for it, and it may be lost."""
+        ...
+
+
+class Link(Standing, Protocol):
     """One open connection to one server, in one era."""
 
     peer: Peer
@@ -197,26 +221,6 @@ class Link(Protocol):
         Raises:
             UpstreamError: What went wrong, and whether the outcome is known.
         """
-        ...
-
-    async def subscribe(self, uri: str) -> None:
-        """Have the server tell of changes of a resource, which its home already follows.
-
-        Raises:
-            UpstreamError: It will not, or could not be asked.
-        """
-        ...
-
-    async def unsubscribe(self, uris: Sequence[str]) -> None:
-        """Have the server tell no more of resources, which its home has ceased to follow.
-
-        Raises:
-            UpstreamError: It could not be told.
-        """
-        ...
-
-    def tell(self, method: str, params: JsonObject) -> None:
-        """Send a notification of a client's; nobody waits for it, and it may be lost."""
         ...
 
     async def watch(self, changed: Callable[[], None]) -> str:

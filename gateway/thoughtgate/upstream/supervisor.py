@@ -64,12 +64,14 @@ class Role:
     tend: Callable[[Link], Awaitable[None]] | None = None
 
 
-@dataclass(slots=True)
 class Progress:
     """How far a call has come: whether a link was there, whether it may have been sent."""
 
-    started: bool = False
-    sent: bool = False
+    __slots__ = ("sent", "started")
+
+    def __init__(self) -> None:
+        self.started = False
+        self.sent = False
 
 
 class Supervised:
