@@ -17,6 +17,8 @@ from tempfile import TemporaryDirectory
 from thoughtgate_client import connect
 
 CONFIG = """
+[gateway]
+list_wait = 30
 [servers.files]
 command = {command}
 trusted = true
