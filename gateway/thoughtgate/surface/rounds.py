@@ -35,11 +35,17 @@ _OF_A_ROUND: Final = frozenset({"_meta", "inputResponses", "requestState"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Round:
-    """One request of a call: `bound` is what its states are bound to."""
+    """One request of a call."""
 
     asker: Asker
     line: Line
-    bound: str
+    method: str
+    params: JsonObject
+
+    def bound(self) -> str:
+        """Return what its states are bound to: who asks, where, and for what with what."""
+        request = {key: value for key, value in self.params.items() if key not in _OF_A_ROUND}
+        return digest([self.asker.principal.id, self.asker.domain, self.method, request])
 
 
 class Rounds:
@@ -77,8 +83,10 @@ class Rounds:
             result = await self._desk.call(method, params, asker, line)
             if result.final:
                 return result
-            return self._passed_up(result, _round(method, params, asker, line))
-        round_ = _round(method, params, asker, line)
+            return self._passed_up(
+                result, _Round(asker=asker, line=line, method=method, params=params)
+            )
+        round_ = _Round(asker=asker, line=line, method=method, params=params)
         opened = self._opened(retry, round_)
         if "parked" in opened:
             return await self._resumed(str(opened["parked"]), retry, round_)
@@ -123,7 +131,7 @@ class Rounds:
 
     def _sealed(self, value: JsonObject, round_: _Round, seconds: float) -> str:
         until = self._clock() + seconds
-        return self._seal.seal({**value, "bound": round_.bound, "until": until})
+        return self._seal.seal({**value, "bound": round_.bound(), "until": until})
 
     def _opened(self, retry: Retry | None, round_: _Round) -> JsonObject:
         """Return what a state of ours holds; empty for a request without one."""
@@ -132,18 +140,11 @@ class Rounds:
         opened = self._seal.open(retry.state)
         if opened is None:
             raise _stale(why="it is not one that was given here")
-        if opened["bound"] != round_.bound:
+        if opened["bound"] != round_.bound():
             raise _stale(why="it belongs to another request")
         if opened["until"] < self._clock():
             raise _stale(why="it has expired")
         return opened
-
-
-def _round(method: str, params: JsonObject, asker: Asker, line: Line) -> _Round:
-    """Return a round, bound to who asks, where, and for what with which arguments."""
-    request = {key: value for key, value in params.items() if key not in _OF_A_ROUND}
-    bound = digest([asker.principal.id, asker.domain, method, request])
-    return _Round(asker=asker, line=line, bound=bound)
 
 
 def _stale(*, why: str) -> BadMessage:
