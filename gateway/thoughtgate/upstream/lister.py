@@ -5,7 +5,7 @@ Never reads them for one client: what is listed is what everybody may see.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from thoughtgate.core.errors import UpstreamError
 from thoughtgate.core.servers import Listing, Server
@@ -17,6 +17,10 @@ _log = logging.getLogger(__name__)
 RELIST_GAP = 0.5
 """Seconds between two listings of a server that keeps announcing changes."""
 
+RECHECK = 300.0
+"""Seconds after which lists are read again whose changes the server does not announce."""
+
+_ANNOUNCED = ("tools", "prompts", "resources")
 _SHARE = 6
 """The part of a server's time for starting that one of its lists beside the tools may take."""
 
@@ -24,8 +28,15 @@ _SHARE = 6
 class Lister:
     """Keeps a server's newest listing; `on_listing` takes each."""
 
-    def __init__(self, server: Server, on_listing: Callable[[Listing], None]) -> None:
+    def __init__(
+        self,
+        server: Server,
+        on_listing: Callable[[Listing], None],
+        *,
+        recheck: float = RECHECK,
+    ) -> None:
         self.newest: Listing | None = None
+        self._recheck = recheck
         self._server = server
         self._on_listing = on_listing
         self._stale = asyncio.Event()
@@ -48,7 +59,7 @@ class Lister:
     async def keep(self, link: Link) -> None:
         """Read the lists again whenever they changed, until cancelled."""
         while True:
-            await self._stale.wait()
+            await self._until_stale()
             self._stale.clear()
             try:
                 async with asyncio.timeout(self._server.start_timeout):
@@ -58,3 +69,19 @@ class Lister:
                     "server %s: its changed lists cannot be read: %s", self._server.name, error
                 )
             await asyncio.sleep(RELIST_GAP)
+
+    async def _until_stale(self) -> None:
+        """Return when a list has changed, or may have by now, unheard."""
+        announces = self.newest is not None and _announces(self.newest)
+        try:
+            async with asyncio.timeout(None if announces else self._recheck):
+                await self._stale.wait()
+        except TimeoutError:
+            return
+
+
+def _announces(listing: Listing) -> bool:
+    """Tell whether a server says when any of the lists that it declares changes."""
+    declared = [listing.capabilities.get(name) for name in _ANNOUNCED]
+    kinds = [one for one in declared if isinstance(one, Mapping)]
+    return bool(kinds) and all(one.get("listChanged") is True for one in kinds)
