@@ -224,6 +224,18 @@ def starting(home: Home, *options: str) -> Iterator[Gate]:
 
 
 @asynccontextmanager
+async def gated(home: Home, *options: str) -> AsyncIterator[Gate]:
+    """Serve a home while this event loop goes on, as servers that run in it need."""
+    with starting(home, *options) as running:
+        try:
+            await asyncio.to_thread(running.url)
+            yield running
+        finally:
+            if running.process.poll() is None:
+                await asyncio.to_thread(running.stop)
+
+
+@asynccontextmanager
 async def held(context: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
     """Keep a context open in a task of its own, as one that begins and ends in one task needs.
 

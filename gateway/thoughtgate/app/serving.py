@@ -6,13 +6,13 @@ Never listens beyond loopback; the configuration has been held to that.
 import asyncio
 import gc
 import os
-import secrets
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from hashlib import sha256
 
 import uvicorn
 
@@ -45,6 +45,12 @@ PARTING = 2.0
 PIPE_GRACE = 10.0
 """Seconds that calls may still take when a client on a pipe has closed its end."""
 
+SEAL_FILE = "clients.token"
+"""Its name in the state folder; who has no secrets gets it, made at random."""
+
+_LONGEST_PAUSE = 30.0
+"""Seconds between two looks for sessions that rested too long."""
+
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 INFO = {"name": "thoughtgate", "title": "thoughtgate", "version": VERSION}
@@ -71,7 +77,7 @@ async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> No
             ready = partial(say, f"listening on {url}/mcp")
             async with aclosing(Reloader(app.keeper, environ, say)) as reloader:
                 server = _Server(_uvicorn(served), front, ready, reloader.begin)
-                with present(loaded.home, _presence(url)):
+                with present(loaded.home, _presence(url)), _expiring(app, sessions):
                     await server.serve(sockets=[listening])
 
 
@@ -179,6 +185,23 @@ def _sessions(app: App) -> Sessions:
     )
 
 
+@contextmanager
+def _expiring(app: App, sessions: Sessions) -> Iterator[None]:
+    """End sessions that rested too long, also when nobody new comes: they hold connections."""
+    pause = min(app.loaded.settings.limits.session_idle / 4, _LONGEST_PAUSE)
+
+    async def expire() -> None:
+        while True:
+            await asyncio.sleep(pause)
+            sessions.expire()
+
+    task = asyncio.get_running_loop().create_task(expire())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
 def _admin(app: App, sessions: Sessions, environ: Mapping[str, str]) -> AdminFace[Desk] | None:
     """Return the face of the admin API, None when it is switched off."""
     if app.loaded.settings.gateway.admin == "off":
@@ -208,15 +231,15 @@ def _hosts(app: App) -> HostRules:
 
 
 def _seal_key(app: App) -> bytes:
-    """Return the key for what clients keep for us: one that lasts, where there is one.
+    """Return the key for what clients keep for us, which lasts: sessions outlive a restart.
 
-    With any other one, clients start anew after a restart.
+    It comes from that of the secrets, or from a file of its own where nobody has any secrets.
     """
     try:
         lasting = app.registry.derived_key("clients")
     except StoreSealed:  # whoever needs the secrets themselves says what to do
         lasting = None
-    return lasting or secrets.token_bytes(32)
+    return lasting or sha256(ensured_token(app.loaded.home / SEAL_FILE).encode()).digest()
 
 
 def _face(app: App) -> FaceSettings:
