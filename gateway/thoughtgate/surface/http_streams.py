@@ -41,9 +41,9 @@ class Streams:
         with self._counted(request):
             reader = attach()
             stream = EventStream(request.send)
-            await stream.write(feed.first)
             leaving = asyncio.create_task(_leave(request.receive, reader.leave))
             try:
+                await stream.write(feed.first)
                 while (messages := await reader.take(self._keepalive)) is not None:
                     await stream.write(b"".join(map(feed.write, messages)) or KEEPALIVE)
                 gone = reader.gone
@@ -64,9 +64,9 @@ class Streams:
         with self._counted(request):
             follower = tape.follow()
             stream = EventStream(request.send)
-            await stream.write(KEEPALIVE)
             leaving = asyncio.create_task(_leave(request.receive, tape.follow))
             try:
+                await stream.write(KEEPALIVE)
                 while (events := await tape.after(number, follower, self._keepalive)) is not None:
                     for at, event in events:
                         await stream.write(event)
