@@ -31,6 +31,7 @@ class Comebacks:
         self._seal = Seal(key, "session")
         self._clock = clock
         self._epoch = secrets.token_hex(8)
+        self._returned: set[str] = set()
         self._ended: OrderedDict[str, None] = OrderedDict()
 
     def new_id(self, hello: Hello, principal: Principal, domain: str) -> str:
@@ -60,12 +61,19 @@ class Comebacks:
             return None
         if not 0 <= self._clock() - value["at"] < LIFETIME or value["version"] not in VERSIONS:
             return None
+        self._returned.add(session_id)
         return Hello(
             version=value["version"], client=value["client"], capabilities=value["capabilities"]
         )
 
     def end(self, session_id: str) -> None:
-        """Remember that a session has ended here: it does not come back."""
+        """Remember that a session has ended here: it does not come back.
+
+        One that was opened here cannot anyhow: its id says so.
+        """
+        if session_id not in self._returned:
+            return
+        self._returned.discard(session_id)
         self._ended[session_id] = None
         if len(self._ended) > _REMEMBERED:
             self._ended.popitem(last=False)
