@@ -4,10 +4,13 @@ Never lets one slow listener hold up another, nor the reader of a connection.
 """
 
 import asyncio
+import logging
 from collections import deque
 from functools import partial
 
 from thoughtgate.core.calls import Listener, Notice
+
+_log = logging.getLogger(__name__)
 
 ROOM = 256
 """Notifications that may wait for one slow listener."""
@@ -51,6 +54,8 @@ class Outlets:
     def _delivered(self, key: int, task: "asyncio.Task[None]") -> None:
         if self._running.get(key) is task:
             del self._running[key]
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("a client could not be told of something", exc_info=task.exception())
 
     async def _deliver(self, listener: Listener, waiting: deque[Notice]) -> None:
         try:

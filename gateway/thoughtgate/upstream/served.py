@@ -333,9 +333,11 @@ class Served:
     async def _open_private(self, home: Home) -> Link:
         try:
             async with asyncio.timeout(self.server.start_timeout):
-                return await self._opener(self.server, self._known, home)
+                link = await self._opener(self.server, self._known, home)
         except TimeoutError:
             raise self._not_ready() from None
+        self._known = link.peer.era
+        return link
 
     def _not_ready(self) -> UpstreamUnreachable:
         return UpstreamUnreachable(

@@ -320,11 +320,14 @@ class Supervised:
             self._resolve(UpstreamUnreachable(message=error.message))  # no call was sent
 
     def _lost(self, since: float, reason: str) -> None:
-        """Count a lost connection unless it had proven itself; then it is opened at once."""
+        """Count a lost connection unless it had proven itself; then it is opened at once.
+
+        A client that lets its own child crash costs nobody else the server: that is not counted.
+        """
         _log.warning("server %s: connection lost: it %s", self._role.name, reason)
         if self._now() - since > PROVEN:
             self._breaker.succeeded()
-        else:
+        elif self._role.lasting:
             self._breaker.failed(self._now(), tolerated=1)
         self._down(f"it {reason}")
         if self._breaker.pause(self._now()) > SHORT_PAUSE or self._breaker.given_up:

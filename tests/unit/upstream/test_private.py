@@ -265,6 +265,16 @@ async def test_a_crashed_child_is_replaced_for_its_own_client_only() -> None:
         assert await two.call(made, "pid") == before
 
 
+async def test_a_client_that_lets_its_child_crash_costs_no_other_the_server() -> None:
+    server = fake_stdio(era=Era.HANDSHAKE, sharing=Sharing.SESSION)
+    async with rig(server) as made:
+        one, two = Client("s1"), Client("s2")
+        for _ in range(8):  # more often than a server may fail
+            with pytest.raises(UpstreamLost):
+                await one.call(made, "crash")
+        assert await two.call(made, "echo", {"n": 1}) == {"n": 1}
+
+
 async def test_a_server_without_streams_is_asked_for_one_once_for_all_clients() -> None:
     async with (
         fake_http(manners=Manners(streams=False)) as endpoint,
