@@ -1,6 +1,6 @@
 """The legs: one run each of the official suite, straight at the fixture or through thoughtgate.
 
-Never tells a leg from another by its figures: a leg is good when everything scored went well.
+Never tells a leg from another by its figures: a leg is good when everything went well.
 """
 
 import json
@@ -115,8 +115,8 @@ class Report:
 
     @property
     def good(self) -> bool:
-        """Tell whether all is as it must be."""
-        return not self.complaints and all(each.good for each in self.scored)
+        """Tell whether all is as it must be, what is not scored as well."""
+        return not self.complaints and all(each.good for each in (*self.scored, *self.others))
 
     @property
     def figure(self) -> str:

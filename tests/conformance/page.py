@@ -18,8 +18,8 @@ _TEXT: Final = Template(
 
 `make conformance` runs the official conformance suite of MCP, two pinned releases of the npm
 package `@modelcontextprotocol/conformance`, at a fixture server: straight, and through thoughtgate.
-It installs everything by itself, takes about two minutes, and fails unless every scored scenario
-passes through the gateway as it does straight.
+It installs everything by itself, takes about two minutes, and fails unless every scenario, scored
+or not, passes through the gateway as it does straight.
 
 The gateway stands before one server as a user would put it there, with the server's own names:
 
@@ -42,9 +42,11 @@ $servers
 
 By itself the gateway finds out that the server speaks 2026-07-28, so clients of 2025 are bridged
 to it; with `era = "handshake"` (the row `handshake server`) it speaks 2025-11-25 to the server, so
-clients of 2026 are bridged. `0.1.16` is everything that this release of the suite has. A date
-alone stands for the scenarios that release 0.2.0-alpha.12 requires for that revision, `all` for
-these with the pending ones and the tasks extension.
+clients of 2026 are bridged. There alone not everything can pass, and nothing is asked for: a server
+of 2025 asks one question after the other, without names for them, and has no tasks. `0.1.16` is
+everything that this release of the suite has. A date alone stands for the scenarios that release
+0.2.0-alpha.12 requires for that revision, `all` for these with the pending ones and the tasks
+extension.
 
 The other gateways were measured once, on 2026-11-30, with the same releases of the suite, before
 the SDK's own everything server, which has no tasks; one that renames and asks for a login had both

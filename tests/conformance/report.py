@@ -38,7 +38,7 @@ def findings(reports: Iterable[Report]) -> Iterator[str]:
     """Yield a line for each scenario that failed, and for calls that left no trace."""
     for report in reports:
         place = f"{report.key}, {report.front}{'' if report.required else ' (not required)'}"
-        for scenario in report.scored:
+        for scenario in (*report.scored, *report.others):
             if scenario.failures:
                 first, *more = scenario.failures
                 rest = f" (and {len(more)} more)" if more else ""

@@ -87,10 +87,10 @@ def test_a_call_without_its_row_or_its_span_is_told(left: Traces, told: str) -> 
     assert words.startswith(CALL)
 
 
-def test_a_leg_is_good_only_when_all_is_scored_and_traced() -> None:
-    good = Report(key=NEW.key, front=THROUGH, scored=(GOOD,), others=(BAD,))
-    assert good.good
-    assert (good.figure, good.wider) == ("1/1", "1/2")
+def test_a_leg_is_good_only_when_everything_passed_and_was_traced() -> None:
+    assert Report(key=NEW.key, front=THROUGH, scored=(GOOD,), others=(GOOD,)).good
+    unscored = Report(key=NEW.key, front=THROUGH, scored=(GOOD,), others=(BAD,))
+    assert (unscored.figure, unscored.wider, unscored.good) == ("1/1", "1/2", False)
     assert not Report(key=NEW.key, front=THROUGH, scored=(GOOD, BAD)).good
     assert not Report(key=NEW.key, front=THROUGH, scored=(GOOD,), complaints=("x",)).good
 

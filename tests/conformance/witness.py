@@ -82,7 +82,7 @@ def taken(front: Front, seen: Mapping[str, int]) -> Traces:
 
 def _row_key(row: Mapping[str, Any]) -> str:
     # a span does not name a method that no server has, or names would be without end
-    unknown = row["action"] == METHOD and not row["server"]
+    unknown = row["action"] == METHOD and not row.get("server")
     return f"{row['action']} {UNKNOWN if unknown else row['tool']}"
 
 
