@@ -24,7 +24,7 @@ from thoughtgate.app.presence import Presence, present
 from thoughtgate.app.reloading import Reloader
 from thoughtgate.app.requests import view_of
 from thoughtgate.config.files import Loaded
-from thoughtgate.core.errors import ConfigError, StoreSealed
+from thoughtgate.core.errors import ConfigError
 from thoughtgate.sessions import SessionLimits, Sessions
 from thoughtgate.surface.admin import AdminFace, AdminSettings, Front
 from thoughtgate.surface.http_guard import LOOPBACK, HostRules
@@ -46,7 +46,7 @@ PIPE_GRACE = 10.0
 """Seconds that calls may still take when a client on a pipe has closed its end."""
 
 SEAL_FILE = "clients.token"
-"""Its name in the state folder; who has no secrets gets it, made at random."""
+"""Its name in the state folder."""
 
 _LONGEST_PAUSE = 30.0
 """Seconds between two looks for sessions that rested too long."""
@@ -231,15 +231,9 @@ def _hosts(app: App) -> HostRules:
 
 
 def _seal_key(app: App) -> bytes:
-    """Return the key for what clients keep for us, which lasts: sessions outlive a restart.
-
-    It comes from that of the secrets, or from a file of its own where nobody has any secrets.
-    """
-    try:
-        lasting = app.registry.derived_key("clients")
-    except StoreSealed:  # whoever needs the secrets themselves says what to do
-        lasting = None
-    return lasting or sha256(ensured_token(app.loaded.home / SEAL_FILE).encode()).digest()
+    """Return the key for what clients keep for us; it lasts, so sessions outlive a restart."""
+    token = ensured_token(app.loaded.home / SEAL_FILE)
+    return sha256(token.encode()).digest()
 
 
 def _face(app: App) -> FaceSettings:

@@ -91,14 +91,6 @@ class Registry:
         with self.database.read() as connection:
             return str(connection.execute(select(tables.meta.c.install_id)).scalar_one())
 
-    def derived_key(self, purpose: str) -> bytes | None:
-        """Return a key that lasts, made from that of the secrets, None when there is none yet.
-
-        Raises:
-            StoreSealed: There is one, but it may not or cannot be used.
-        """
-        return self._vault.derived(purpose)
-
     def principals(self) -> tuple[Principal, ...]:
         """Return everyone who ever changed something here."""
         with self.database.read() as connection:

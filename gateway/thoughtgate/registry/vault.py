@@ -4,7 +4,6 @@ Never stores, logs or reports a plain value or a key.
 """
 
 import hashlib
-import hmac
 import os
 import threading
 from collections.abc import Collection
@@ -117,20 +116,6 @@ class Vault:
                 "does not open; set it again with `thoughtgate server add`"
             ) from error
         return text.decode("utf-8", "surrogateescape")
-
-    def derived(self, purpose: str) -> bytes | None:
-        """Return a key for something else than server secrets, None while there is no key.
-
-        It tells nothing of the key itself, nor of the keys for other purposes.
-
-        Raises:
-            StoreSealed: There is a key, but it may not or cannot be used.
-        """
-        with self._lock:
-            key = self._loaded()
-        return (
-            None if key is None else hmac.digest(key, f"thoughtgate/{purpose}".encode(), "sha256")
-        )
 
     def _required(self, place: Place) -> bytes:
         with self._lock:

@@ -250,13 +250,3 @@ def test_a_locked_or_unfit_keyring_is_named(ring: MemoryKeyring) -> None:
     for attempt in (source.load, source.create):
         with pytest.raises(StoreSealed, match="thoughtgate/one"):
             attempt()
-
-
-def test_a_derived_key_lasts_differs_by_purpose_and_is_none_without_a_key(tmp_path: Path) -> None:
-    keys = KeyFile(tmp_path / "key")
-    assert Vault(keys).derived("a") is None
-    assert not keys.exists()
-    made = keys.create()
-    first = Vault(keys).derived("a")
-    assert first == Vault(keys).derived("a")
-    assert len({first, Vault(keys).derived("b"), made}) == 3
