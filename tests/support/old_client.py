@@ -44,8 +44,6 @@ class Told:
         """Return the next message; None at the end."""
         while not self._messages and not self._over:
             await within(self._more(), PATIENCE)
-        if self._over:
-            self._writer.close()
         return self._messages.popleft() if self._messages else None
 
     async def rest(self) -> list[Any]:
@@ -68,17 +66,22 @@ class Told:
     async def _more(self) -> None:
         if "content-length" in self.headers:
             body = await self._reader.readexactly(int(self.headers["content-length"]))
-            self._over = True
+            self._end()
             if body:
                 self._messages.append(json.loads(body))
             return
         size = int(await self._reader.readline() or b"0", 16)
         data = (await self._reader.readexactly(size + 2))[:-2] if size else b""
-        self._over = not size
+        if not size:
+            self._end()
         self.comments += data.startswith(b":")
         self._messages += [
             json.loads(event.data) for event in self._parser.feed(data) if event.data
         ]
+
+    def _end(self) -> None:
+        self._over = True
+        self._writer.close()
 
 
 class OldClient:
