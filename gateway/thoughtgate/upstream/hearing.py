@@ -8,12 +8,16 @@ from collections.abc import Callable
 from thoughtgate.core.calls import Call, Notice, NoticeKind
 from thoughtgate.core.json import JsonObject
 from thoughtgate.upstream.home import Home, other
-from thoughtgate.upstream.ports import Counts
+from thoughtgate.upstream.ports import Changed, Counts
 from thoughtgate.upstream.questions import Asker, Questions
 from thoughtgate.wire import methods, stateless
 from thoughtgate.wire.messages import Notification, Request
 
-_CHANGES = frozenset({methods.TOOLS_CHANGED, methods.PROMPTS_CHANGED, methods.RESOURCES_CHANGED})
+_CHANGES = {
+    methods.TOOLS_CHANGED: "tools",
+    methods.PROMPTS_CHANGED: "prompts",
+    methods.RESOURCES_CHANGED: "resources",
+}
 
 
 class Hearing:
@@ -32,7 +36,7 @@ class Hearing:
         self.home = home
         self.counts = counts
         self.level: str | None = None
-        self.changed: Callable[[], None] | None = None
+        self.changed: Changed | None = None
         self.calls: dict[int, Call] = {}
         self.questions = Questions(home.server, declared, counts, send or _drop, self._guess)
         self._deaf = send is None
@@ -69,7 +73,7 @@ class Hearing:
             return self._log(params, call)
         if method in _CHANGES:
             if self.changed is not None:
-                self.changed()
+                self.changed(_CHANGES[method])
         elif method == methods.RESOURCE_UPDATED:
             notice = other(self.home.server, method, _without_reserved(params))
             self.home.updated(notice, self.counts)

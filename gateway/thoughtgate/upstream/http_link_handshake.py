@@ -6,6 +6,7 @@ Never resends a call but after a 404 to its session, which proves that it was no
 import asyncio
 import itertools
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 
 from thoughtgate.core.calls import Call
 from thoughtgate.core.errors import (
@@ -31,7 +32,7 @@ from thoughtgate.upstream.http_exchange import (
 )
 from thoughtgate.upstream.http_rules import server_headers
 from thoughtgate.upstream.http_watch import Pace, follow
-from thoughtgate.upstream.ports import Counts, HttpClient, HttpReply, HttpRequest, Peer
+from thoughtgate.upstream.ports import Changed, Counts, HttpClient, HttpReply, HttpRequest, Peer
 from thoughtgate.wire import handshake, methods
 from thoughtgate.wire.messages import Failure, Reply, encode_notification, encode_request
 from thoughtgate.wire.strict import MAX_RESULT
@@ -129,10 +130,10 @@ class HandshakeHttpLink:
         """Send a notification; see `Link.tell`."""
         self._send(encode_notification(method, params or None))
 
-    async def watch(self, changed: Callable[[], None]) -> str:
+    async def watch(self, changed: Changed) -> str:
         """Follow the server's own notifications; never returns, a session can be renewed."""
         self._hearing.changed = changed
-        return await follow(self._listen, _nothing if self._home.private else changed)
+        return await follow(self._listen, _nothing if self._home.private else partial(changed, ""))
 
     async def aclose(self) -> None:
         """Give the session back within a bound."""
@@ -164,7 +165,7 @@ class HandshakeHttpLink:
                 await self.greet()
                 self._renewed.set()
                 if self._hearing.changed is not None:
-                    self._hearing.changed()  # a server that forgot was likely restarted
+                    self._hearing.changed("")  # a server that forgot was likely restarted
 
     async def _call(self, call: Call) -> bytes:
         if call.log_level is not None and "logging" in self.peer.capabilities:

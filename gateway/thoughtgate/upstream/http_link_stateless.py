@@ -5,6 +5,7 @@ Never opens a session; giving up a call is closing its stream.
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from thoughtgate.core.calls import Call
 from thoughtgate.core.errors import SchemaRejected, UpstreamLost
@@ -25,7 +26,7 @@ from thoughtgate.upstream.http_exchange import (
 from thoughtgate.upstream.http_rules import server_headers
 from thoughtgate.upstream.http_watch import LONGEST_STREAM
 from thoughtgate.upstream.listening import Listening
-from thoughtgate.upstream.ports import Counts, HttpClient, HttpReply, HttpRequest, Peer
+from thoughtgate.upstream.ports import Changed, Counts, HttpClient, HttpReply, HttpRequest, Peer
 from thoughtgate.wire import methods, stateless
 from thoughtgate.wire.headers import ParamHeader, mirrored, param_headers
 from thoughtgate.wire.messages import encode_request
@@ -102,10 +103,10 @@ class StatelessHttpLink:
     def tell(self, method: str, params: JsonObject) -> None:
         """Do nothing: a client of this era has nothing to tell that no request carries."""
 
-    async def watch(self, changed: Callable[[], None]) -> str:
+    async def watch(self, changed: Changed) -> str:
         """Follow the server's own notifications; never returns, since there is no connection."""
         self._hearing.changed = changed
-        await self._listening.hold(self.peer, changed)
+        await self._listening.hold(self.peer, partial(changed, ""))
         return "is not followed any more"
 
     async def aclose(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from thoughtgate.core.errors import UpstreamError
 from thoughtgate.core.servers import Listing, Server
-from thoughtgate.upstream.listing import list_all
+from thoughtgate.upstream.listing import ALL, list_all
 from thoughtgate.upstream.ports import Link
 
 _log = logging.getLogger(__name__)
@@ -40,18 +40,23 @@ class Lister:
         self._server = server
         self._on_listing = on_listing
         self._stale = asyncio.Event()
+        self._which: set[str] = set()
 
-    def changed(self) -> None:
-        """Learn that a list has changed; it is read again soon."""
+    def changed(self, which: str) -> None:
+        """Learn that a list has changed, or any where it is not said; it is read again soon."""
+        self._which.add(which)
         self._stale.set()
 
-    async def read(self, link: Link) -> Listing:
-        """Read all lists now.
+    async def read(self, link: Link, which: frozenset[str] = ALL) -> Listing:
+        """Read lists now; the others are what they were, unless something was wrong with them.
 
         Raises:
             UpstreamError: The tools cannot be listed.
         """
-        listing = await list_all(self._server.name, link, self._server.start_timeout / _SHARE)
+        if self.newest is not None and self.newest.warnings:
+            which = ALL
+        patience = self._server.start_timeout / _SHARE
+        listing = await list_all(self._server.name, link, patience, self.newest, which)
         self.newest = listing
         self._on_listing(listing)
         return listing
@@ -61,9 +66,10 @@ class Lister:
         while True:
             await self._until_stale()
             self._stale.clear()
+            which, self._which = self._which, set()
             try:
                 async with asyncio.timeout(self._server.start_timeout):
-                    await self.read(link)
+                    await self.read(link, ALL if "" in which else frozenset(which) or ALL)
             except (UpstreamError, TimeoutError) as error:
                 _log.warning(
                     "server %s: its changed lists cannot be read: %s", self._server.name, error

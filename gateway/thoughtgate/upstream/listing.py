@@ -22,6 +22,9 @@ MAX_TOOLS = 2_000
 MAX_BYTES = 33_554_432
 """Bytes of all pages of one list together."""
 
+ALL = frozenset({"tools", "prompts", "resources"})
+"""The lists that a server can say to have changed; templates count as resources."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
@@ -46,29 +49,39 @@ _TEMPLATES = _Kind(
 )
 
 
-async def list_all(server: str, link: Link, patience: float) -> Listing:
+async def list_all(
+    server: str,
+    link: Link,
+    patience: float,
+    known: Listing | None = None,
+    which: frozenset[str] = ALL,
+) -> Listing:
     """Return everything that the server offers now.
 
     Tools are asked for in any case, the other lists when the server declares them; each of those
-    may take `patience` seconds, and costs only a warning when it fails.
+    may take `patience` seconds, and costs only a warning when it fails. `known` is what was listed
+    before: it stands for lists that fail now, and for those that are not `which` to read.
 
     Raises:
         UpstreamError: The first page of tools cannot be had.
     """
     peer = link.peer
     warnings: list[str] = []
-    tools = await _list(link, _TOOLS, warnings)
-    more = {
-        kind: await _try(link, kind, warnings, patience)
-        for kind in (_PROMPTS, _RESOURCES, _TEMPLATES)
-        if kind.declared in peer.capabilities
-    }
+    tools = known.tools if known is not None and "tools" not in which else None
+    if tools is None:
+        tools = await _list(link, _TOOLS, warnings)
+    more = _entries(known)
+    for kind in more:
+        if kind.declared not in peer.capabilities:
+            more[kind] = ()
+        elif kind.declared in which:
+            more[kind] = await _try(link, kind, warnings, patience, more[kind])
     return Listing(
         server=server,
         tools=tools,
-        prompts=more.get(_PROMPTS, ()),
-        resources=more.get(_RESOURCES, ()),
-        templates=more.get(_TEMPLATES, ()),
+        prompts=more[_PROMPTS],
+        resources=more[_RESOURCES],
+        templates=more[_TEMPLATES],
         era=peer.era,
         version=peer.version,
         server_info=peer.server_info,
@@ -78,9 +91,20 @@ async def list_all(server: str, link: Link, patience: float) -> Listing:
     )
 
 
+def _entries(known: Listing | None) -> dict[_Kind, tuple[JsonObject, ...]]:
+    if known is None:
+        return {_PROMPTS: (), _RESOURCES: (), _TEMPLATES: ()}
+    return {_PROMPTS: known.prompts, _RESOURCES: known.resources, _TEMPLATES: known.templates}
+
+
 async def _try(
-    link: Link, kind: _Kind, warnings: list[str], patience: float
+    link: Link,
+    kind: _Kind,
+    warnings: list[str],
+    patience: float,
+    known: tuple[JsonObject, ...],
 ) -> tuple[JsonObject, ...]:
+    """Return what a list holds now; when it cannot be read, what it is known to hold."""
     try:
         async with asyncio.timeout(patience):
             return await _list(link, kind, warnings)
@@ -88,7 +112,7 @@ async def _try(
         warnings.append(f"the {kind.noun} could not be read: {error.message}")
     except TimeoutError:
         warnings.append(f"the {kind.noun} did not come within {patience:g} seconds")
-    return ()
+    return known
 
 
 async def _list(link: Link, kind: _Kind, warnings: list[str]) -> tuple[JsonObject, ...]:

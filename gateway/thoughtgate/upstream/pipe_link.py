@@ -5,6 +5,7 @@ Never waits for one caller on behalf of another: the pipe is read as fast as it 
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from thoughtgate.core.calls import Call
 from thoughtgate.core.errors import UpstreamError, UpstreamLost, UpstreamUnreachable
@@ -14,7 +15,7 @@ from thoughtgate.upstream.eras import Dialect, call_request, lower_level, own_pa
 from thoughtgate.upstream.hearing import Hearing
 from thoughtgate.upstream.home import Home
 from thoughtgate.upstream.listening import Listening
-from thoughtgate.upstream.ports import Counts, Peer, Pipe
+from thoughtgate.upstream.ports import Changed, Counts, Peer, Pipe
 from thoughtgate.upstream.waiting import Waiter, garbled
 from thoughtgate.wire import methods
 from thoughtgate.wire.ids import Pending
@@ -118,12 +119,12 @@ class PipeLink:
         """Send a notification; see `Link.tell`."""
         self._send(encode_notification(method, params or None))
 
-    async def watch(self, changed: Callable[[], None]) -> str:
+    async def watch(self, changed: Changed) -> str:
         """Follow the server until the pipe ends; see `Link.watch`."""
         self._hearing.changed = changed
         listening: asyncio.Task[None] | None = None
         if self._dialect.era is Era.STATELESS:
-            listening = asyncio.ensure_future(self._listening.hold(self.peer, changed))
+            listening = asyncio.ensure_future(self._listening.hold(self.peer, partial(changed, "")))
         try:
             return await asyncio.shield(self._pipe.ended)
         finally:

@@ -165,6 +165,10 @@ class Pipe(Protocol):
         ...
 
 
+Changed = Callable[[str], None]
+"""Takes which list has changed: `tools`, `prompts` or `resources`; empty for any of them."""
+
+
 class Standing(Protocol):
     """What a link does for its clients outside of their calls."""
 
@@ -223,8 +227,8 @@ class Link(Standing, Protocol):
         """
         ...
 
-    async def watch(self, changed: Callable[[], None]) -> str:
-        """Follow the server's own notifications; `changed` runs when one of its lists did.
+    async def watch(self, changed: Changed) -> str:
+        """Follow the server's own notifications; `changed` runs when its lists did, or may have.
 
         Returns:
             Why the connection is over. A connection that cannot end never returns.

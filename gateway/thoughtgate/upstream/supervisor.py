@@ -21,7 +21,7 @@ from thoughtgate.core.tools import Effect, Item, Kind, Tool
 from thoughtgate.upstream.auth import ScopeMissing
 from thoughtgate.upstream.breaker import Breaker
 from thoughtgate.upstream.home import Home
-from thoughtgate.upstream.ports import Counts, Link, Peer
+from thoughtgate.upstream.ports import Changed, Counts, Link, Peer
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ LEAVING = 5.0
 """Seconds in which a server is told that nobody follows a resource any more."""
 
 
-def _nothing() -> None:
+def _nothing(which: str) -> None:
     """Do nothing."""
 
 
@@ -60,7 +60,7 @@ class Role:
     said: Callable[[UpstreamState, str, Peer | None], None]
     lasting: bool
     idle: float
-    changed: Callable[[], None] = _nothing
+    changed: Changed = _nothing
     tend: Callable[[Link], Awaitable[None]] | None = None
 
 

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.support.callers import ABLE, Client
 from tests.support.upstreams import Rig, fake_stdio, http_server, rig
-from tests.support.waiting import within
+from tests.support.waiting import until, within
 from thoughtgate.core.calls import Retry
 from thoughtgate.core.errors import UpstreamReplied
 from thoughtgate.core.servers import Era
@@ -55,6 +56,21 @@ async def test_a_list_that_fails_costs_a_warning_and_no_other_list() -> None:
     assert listing.resources
     assert listing.prompts == ()
     assert "prompts" in listing.warnings[0]
+
+
+async def test_only_what_changed_is_listed_again_and_what_fails_stays_as_it_was() -> None:
+    async with offering() as endpoint, rig(http_server(endpoint.url, era=Era.STATELESS)) as made:
+        first = await within(made.upstreams.discover("peer"))
+        endpoint.server.script = replace(endpoint.server.script, broken_prompts=True)
+        client = Client()
+        await client.call(made, "announce", {"method": "notifications/prompts/list_changed"})
+        await until(lambda: len(made.listings) == 2)
+        again = made.listings[-1]
+        asked = [message.get("method") for message in endpoint.server.seen]
+    assert (again.tools, again.prompts) == (first.tools, first.prompts)
+    assert (again.resources, again.templates) == (first.resources, first.templates)
+    assert "prompts" in again.warnings[0]
+    assert (asked.count("tools/list"), asked.count("prompts/list")) == (1, 2)
 
 
 @pytest.mark.parametrize(

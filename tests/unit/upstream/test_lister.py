@@ -81,7 +81,7 @@ async def test_lists_whose_changes_are_not_announced_are_read_again_now_and_then
         if asks_again:
             await until(lambda: link.asked > 1)
         else:
-            lister.changed()
+            lister.changed("tools")
             await until(lambda: link.asked == 2)
             assert len(heard) == 2
     finally:

@@ -42,7 +42,7 @@ class Endless:
     async def call(self, call: Call) -> bytes:
         raise NotImplementedError
 
-    async def watch(self, changed: Callable[[], None]) -> str:
+    async def watch(self, changed: Callable[[str], None]) -> str:
         raise NotImplementedError
 
     async def aclose(self) -> None:
