@@ -187,3 +187,38 @@ async def test_a_servers_progress_token_does_not_reach_the_client(peer: Rig) -> 
     client = Client(answers={"roots/list": {"roots": []}})
     await client.call(peer, "ask", {"method": "roots/list", "params": params})
     assert client.questions[0].params == {"_meta": {"x/y": 2}}
+
+
+ODD = [
+    ("notifications/resources/updated", {"uri": 7}),
+    ("notifications/resources/updated", {}),
+    ("notifications/cancelled", {"requestId": ["x"]}),
+    ("notifications/cancelled", {"requestId": None}),
+    ("notifications/subscriptions/acknowledged", {"_meta": [1], "notifications": 5}),
+    ("notifications/subscriptions/acknowledged", {"_meta": {}}),
+    ("notifications/message", {"level": {"a": 1}}),
+    ("notifications/progress", {"progressToken": {"x": 1}}),
+    ("notifications/tools/list_changed", {"_meta": "x"}),
+]
+
+
+@pytest.mark.parametrize("where", [{}, {"outside": True}])
+async def test_odd_notifications_harm_no_connection(peer: Rig, where: dict[str, Any]) -> None:
+    client = Client()
+    for method, params in ODD:
+        await client.call(peer, "announce", {"method": method, "params": params, **where})
+    assert await client.call(peer, "echo", {"n": 1}) == {"n": 1}
+    seen = (await client.call(peer, "seen"))["seen"]
+    assert sum(message.get("method") == "initialize" for message in seen) == 1
+
+
+@pytest.mark.parametrize(
+    "params", [{"mode": ["url"]}, {"mode": 1}, {"tools": None}, {"_meta": 5}, {"_meta": []}]
+)
+async def test_odd_questions_are_answered_one_way_or_the_other(
+    peer: Rig, params: dict[str, Any]
+) -> None:
+    client = Client(answers={"elicitation/create": ANSWER, "sampling/createMessage": {}})
+    for method in ("elicitation/create", "sampling/createMessage", "roots/list", "odd/method"):
+        await client.call(peer, "ask", {"method": method, "params": params})
+    assert await client.call(peer, "echo", {"n": 1}) == {"n": 1}
