@@ -39,8 +39,8 @@ from thoughtgate.config.clients.places import (
     project_place,
     traces,
 )
-from thoughtgate.config.clients.text import Unreadable
 from thoughtgate.config.files import CONFIG_VARIABLE, HOME_VARIABLE, Loaded, load
+from thoughtgate.config.texts import Unreadable
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 from thoughtgate.core.errors import ConfigError
 

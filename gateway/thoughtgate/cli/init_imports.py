@@ -13,8 +13,8 @@ from thoughtgate.cli.server_import import import_
 from thoughtgate.config.clients.edits import entries
 from thoughtgate.config.clients.files import read
 from thoughtgate.config.clients.places import CLIENTS, Machine, place
-from thoughtgate.config.clients.text import Unreadable
 from thoughtgate.config.imports.names import proper_name
+from thoughtgate.config.texts import Unreadable
 from thoughtgate.core.errors import GateError
 
 

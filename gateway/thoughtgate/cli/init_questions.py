@@ -4,15 +4,16 @@ Never writes anything but the questions.
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from thoughtgate.config import toml
 from thoughtgate.config.clients.places import CLIENTS
 from thoughtgate.config.settings import NAME_PATTERN
+from thoughtgate.config.texts import Unreadable, decoded
 from thoughtgate.core.errors import ConfigError
 
 _WORDS = {"true": "yes", "y": "yes", "on": "yes", "false": "no", "n": "no", "off": "no"}
@@ -178,10 +179,12 @@ def _prompted(question: Question) -> str:
 
 def _from_file(file: Path) -> dict[str, str]:
     try:
-        read = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(message=f"--answers: {file}: cannot be read: {error}") from None
+        given = toml.read(decoded(file.read_bytes()))
+    except Unreadable as error:
+        raise ConfigError(message=f"--answers: {file}: {error}") from None
+    except OSError as error:
+        raise ConfigError(message=f"--answers: {file}: cannot be read: {error.strerror}") from None
     return {
-        key: str(value).lower() if value in (True, False) else str(value)
-        for key, value in read.items()
+        key: str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in given.items()
     }

@@ -4,7 +4,6 @@ Never sends the token in the clear beyond this machine, and never follows a redi
 """
 
 import http.client
-import ipaddress
 import os
 import ssl
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from thoughtgate.cli.target import Target
 from thoughtgate.config.files import state_folder
 from thoughtgate.core import errors
 from thoughtgate.core.errors import ConfigError, GateError, UpstreamGarbled, UpstreamUnreachable
+from thoughtgate.core.hosts import is_loopback
 from thoughtgate.surface.admin_route import BASE
 from thoughtgate.surface.admin_values import Problem
 
@@ -44,7 +44,7 @@ class Line:
         self._host, self._port = parts.hostname or "", parts.port
         self._secure = parts.scheme == "https"
         self._where = f"{parts.scheme}://{parts.netloc}"
-        if not self._secure and not _is_here(self._host):
+        if not self._secure and not is_loopback(self._host):
             raise ConfigError(
                 message=f"--server: {self._host} is another machine, and http would show it and "
                 "everybody between the token; use https, or a tunnel to a port of this machine"
@@ -101,7 +101,7 @@ class Line:
             connection.request(method, where, data, sent)
             reply = connection.getresponse()
             answer = reply.read(_MOST)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:  # no name of a host
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise UpstreamUnreachable(
                 message=f"no gateway answers at {self._where}: {why}; is one running there?"
@@ -160,12 +160,3 @@ def _parts(url: str) -> SplitResult:
     if not usable or parts.scheme not in {"http", "https"}:
         raise ConfigError(message="--server takes a URL such as http://127.0.0.1:8765")
     return parts
-
-
-def _is_here(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -3,7 +3,6 @@
 Never looks at types: what comes here has been converted.
 """
 
-import ipaddress
 import re
 from collections.abc import Collection, Iterator, Mapping
 
@@ -16,6 +15,7 @@ from thoughtgate.config.settings import (
     ServerSettings,
     Settings,
 )
+from thoughtgate.core.hosts import is_loopback
 from thoughtgate.core.json import canonical
 from thoughtgate.core.servers import BUILT_IN
 
@@ -49,7 +49,7 @@ def _flat(found: Mapping[str, tuple[Fault, ...]]) -> Iterator[Fault]:
 
 def _front(gateway: GatewaySettings) -> Iterator[Fault]:
     """Refuse a host or an origin that no request could ever bring: it would look like a fault."""
-    if not _is_loopback(gateway.host):
+    if not is_loopback(gateway.host):
         yield Fault(
             key="gateway.host",
             text=f"{gateway.host} is not a loopback address; "
@@ -94,12 +94,3 @@ def _domain(name: str, domain: DomainSettings) -> Iterator[Fault]:
 def _model(name: str, models: Collection[str]) -> Iterator[Fault]:
     if name and name not in models:
         yield Fault(key="default_model", text=f"no model is named {name}")
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

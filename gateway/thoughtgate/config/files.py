@@ -3,17 +3,18 @@
 Never opens anything but the one file it is given.
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import platformdirs
 
+from thoughtgate.config import toml
 from thoughtgate.config.agreement import agree
 from thoughtgate.config.faults import Fault, Sieve
 from thoughtgate.config.filling import Filler
 from thoughtgate.config.settings import Settings
+from thoughtgate.config.texts import Unreadable, decoded
 from thoughtgate.core.errors import ConfigError
 
 CONFIG_VARIABLE = "THOUGHTGATE_CONFIG"
@@ -110,9 +111,9 @@ def _refuse(faults: Sequence[Fault], where: str) -> None:
 def _sifted(text: str, environ: Mapping[str, str]) -> tuple[Settings, Settings, tuple[Fault, ...]]:
     """Return the settings as written and filled in, without what the faults are about."""
     try:
-        raw = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # an integer of too many digits is a ValueError
-        raise ConfigError(message=f"not valid TOML: {error}") from None
+        raw = toml.read(text)
+    except Unreadable as error:
+        raise ConfigError(message=str(error)) from None
     sieve = Sieve()
     written = msgspec.convert(sieve.usable(raw, Settings), Settings)
     filler = Filler(environ)
@@ -124,8 +125,10 @@ def _sifted(text: str, environ: Mapping[str, str]) -> tuple[Settings, Settings, 
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return decoded(file.read_bytes())
     except FileNotFoundError:
         raise ConfigError(message="no such configuration file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(message=f"cannot be read: {error}") from None
+    except Unreadable as error:
+        raise ConfigError(message=str(error)) from None
+    except OSError as error:
+        raise ConfigError(message=f"cannot be read: {error.strerror}") from None

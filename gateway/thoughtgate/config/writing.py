@@ -161,15 +161,18 @@ def _description(kind: Any) -> str:
 
 def _sample(kind: Any) -> object:
     """Return a value that a key without a default takes."""
-    choices = [kind, *(part for one in _parts(kind) for part in (one, *_parts(one)))]
+    choices = tuple(_within(kind))
     for one in choices:
         if get_origin(one) is Literal:
             return get_args(one)[0]
     return 10 if int in choices else "a text"
 
 
-def _parts(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) is not Literal else ()
+def _within(kind: Any) -> Iterator[Any]:
+    """Yield a type and all that it is made of, however deep that stands."""
+    yield kind
+    for part in get_args(kind) if get_origin(kind) is not Literal else ():
+        yield from _within(part)
 
 
 def _toml(value: object) -> str:

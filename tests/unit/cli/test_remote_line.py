@@ -55,7 +55,7 @@ class Answering(BaseHTTPRequestHandler):
 @contextmanager
 def odd(status: int, body: bytes, **headers: str) -> Iterator[Odd]:
     with Odd(status, body, headers) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield server
@@ -116,11 +116,13 @@ def test_an_error_there_is_the_same_error_here(token: Path, kind: type[GateError
 
 def test_every_error_can_come_over_the_line(token: Path) -> None:
     kinds = [one for one in vars(errors).values() if isinstance(one, type)]
-    for kind in kinds:
-        if issubclass(kind, GateError):
-            told = Problem(status=400, code=kind.code, title="x", detail="d")
-            with odd(400, msgspec.json.encode(told)) as server, pytest.raises(kind):
-                line(server, token).get(Status, "status")
+    with odd(400, b"") as server:
+        for kind in kinds:
+            if issubclass(kind, GateError):
+                told = Problem(status=400, code=kind.code, title="x", detail="d")
+                server.answer = (400, msgspec.json.encode(told), {})
+                with pytest.raises(kind):
+                    line(server, token).get(Status, "status")
 
 
 def test_an_error_of_a_newer_release_is_an_error(token: Path) -> None:
@@ -152,6 +154,12 @@ URLS = [
     "http://127.0.0.1:x",
     "unix:/a",
 ]
+
+
+@pytest.mark.parametrize("url", ["https://a..b", f"https://{'x' * 70}.example", "https://\u2024"])
+def test_a_host_that_no_name_can_be_is_said_to_be_silent(token: Path, url: str) -> None:
+    with pytest.raises((ConfigError, UpstreamUnreachable)):
+        Line(Target(url, token)).get(Status, "status")
 
 
 @pytest.mark.parametrize("url", URLS)

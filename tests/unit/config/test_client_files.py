@@ -10,7 +10,7 @@ from thoughtgate.config.clients.diffs import diff
 from thoughtgate.config.clients.edits import connected, disconnected
 from thoughtgate.config.clients.files import BACKUP, backups, read, write
 from thoughtgate.config.clients.places import CLIENTS
-from thoughtgate.config.clients.text import Unreadable
+from thoughtgate.config.texts import Unreadable
 from thoughtgate.core.errors import ConfigError
 
 CURSOR = CLIENTS["cursor"]
@@ -125,7 +125,7 @@ def test_a_link_that_leads_to_itself_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_not_utf_8_is_refused_with_its_place(path: Path) -> None:
     path.write_bytes(b'{\n "a": "\xff"}')
-    with pytest.raises(ConfigError, match="line 2, column 8"):
+    with pytest.raises(Unreadable, match="line 2, column 8"):
         _ = read(path).text
 
 

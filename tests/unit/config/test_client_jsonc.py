@@ -7,9 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from thoughtgate.config.clients.documents import read
 from thoughtgate.config.clients.jsonc import drop, masked, put
-from thoughtgate.config.clients.text import Unreadable, with_value, without
+from thoughtgate.config.clients.text import with_value, without
+from thoughtgate.config.documents import read
+from thoughtgate.config.texts import Unreadable
 
 ENTRY = {"command": "/bin/thoughtgate", "args": ["serve", "--stdio"]}
 PATH = ("servers", "thoughtgate")

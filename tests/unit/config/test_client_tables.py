@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thoughtgate.config.clients.tables import drop, masked, put, read
-from thoughtgate.config.clients.text import Unreadable, with_value, without
+from thoughtgate.config.clients.tables import drop, masked, put
+from thoughtgate.config.clients.text import with_value, without
+from thoughtgate.config.texts import Unreadable
+from thoughtgate.config.toml import read
 
 ENTRY = {"command": "/bin/thoughtgate", "args": ["serve", "--stdio"], "env": {"A B": 'x"\\\x7f'}}
 PATH = ("mcp_servers", "thoughtgate")

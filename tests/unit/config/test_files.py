@@ -1,5 +1,6 @@
 """The configuration file: what is taken, what is refused, and how it is said."""
 
+import codecs
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,28 @@ def test_a_wrong_entry_is_named(text: str, named: str) -> None:
     message = refusal(text)
     assert "gate.toml" in message
     assert named in message
+
+
+def test_a_byte_order_mark_is_no_part_of_the_configuration(tmp_path: Path) -> None:
+    file = tmp_path / "gate.toml"
+    file.write_bytes(codecs.BOM_UTF8 + b"[gateway]\nport = 9000\n")
+    assert load(file, {}).settings.gateway.port == 9000
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"# one\n[gateway]\nhost = '\xff'", "line 3, column 9: not UTF-8"),
+        (b"[gateway]\r\nport = ", "line 2, column 8: not valid TOML"),
+        (b"x = " + b"[" * 5_000, "nested too deeply"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_place(data: bytes, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "gate.toml"
+    file.write_bytes(data)
+    with pytest.raises(ConfigError) as caught:
+        load(file, {})
+    assert said in caught.value.message
 
 
 def test_an_unset_variable_names_file_key_and_variable() -> None:

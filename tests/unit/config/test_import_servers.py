@@ -237,7 +237,7 @@ def test_a_key_that_is_given_twice_is_a_problem_where_it_matters() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "not valid JSON: line 1, column 2: "),
+        ("{", "line 1, column 2: not valid JSON: "),
         ("[]", "not valid TOML"),
         ('{"a": 1}', "holds no servers; expected mcpServers, servers, context_servers or"),
         ('{"mcpServers": []}', "holds no servers"),
@@ -317,7 +317,11 @@ def test_servers_of_single_projects_are_told_and_left_alone() -> None:
     [
         ("gate", {"command": "/opt/x/bin/thoughtgate", "args": ["serve", "--stdio"]}),
         ("gate", {"command": "python3.12", "args": ["-m", "thoughtgate", "serve", "--stdio"]}),
+        ("gate", {"command": "uvx", "args": ["thoughtgate", "serve", "--stdio"]}),
+        ("gate", {"command": "uv", "args": ["run", "thoughtgate", "serve", "--stdio"]}),
+        ("gate", {"command": "thoughtgate.exe", "args": ["serve", "--stdio"]}),
         ("thoughtgate", {"type": "http", "url": "http://127.0.0.1:8765/mcp"}),
+        ("thoughtgate", {"type": "http", "url": "http://127.0.0.2:8765/mcp"}),
         ("Thoughtgate", {"url": "http://localhost:8765/mcp/notes"}),
     ],
 )

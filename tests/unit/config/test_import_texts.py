@@ -1,83 +1,17 @@
-"""The texts of other clients' files: JSON with comments, files of variables, names, bytes."""
+"""The texts of other clients' files: files of variables, names, bytes."""
 
 import codecs
-import json
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from thoughtgate.config.imports import dotenv
-from thoughtgate.config.imports.jsonc import JsonTable, parse
 from thoughtgate.config.imports.names import name_from_url, proper_name
 from thoughtgate.config.imports.places import Place
 from thoughtgate.config.imports.text import LARGEST, decoded
-from thoughtgate.core.errors import ConfigError, Malformed
+from thoughtgate.core.errors import ConfigError
 from thoughtgate.registry.values import check_name
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ('{"a": 1}', {"a": 1}),
-        ('// first\n{"a": 1} // last', {"a": 1}),
-        ('{/* in\nside */"a"/**/:/***/1}', {"a": 1}),
-        ('{"a": [1, 2,], }', {"a": [1, 2]}),
-        ('[{"a": 1,} /* , */ , // ,\n]', [{"a": 1}]),
-        ('{"url": "https://h/mcp", "b": "/* no */", "c": ",]"}',
-         {"url": "https://h/mcp", "b": "/* no */", "c": ",]"}),
-        (r'["\"//", "\\", 1]', ['"//', "\\", 1]),
-        ('"\u2028"', "\u2028"),
-    ],
-)  # fmt: skip
-def test_comments_and_trailing_commas_are_read_over(text: str, value: object) -> None:
-    assert parse(text) == value
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('{"a": 1\n "b": 2}', "line 2, column 2: "),
-        ('{\n/* two\nlines */ "a": }', "line 3, column 15: "),
-        ("[,]", "line 1, column 2: "),
-        ("[1,,]", "line 1, column 4: "),
-        ('{"a":,}', "line 1, column 6: "),
-        ("[1] /", "line 1, column 5: "),
-        ("[1] /* never closed", "line 1, column 5: "),
-        ('["one\nline"]', "line 1, column 6: "),
-        ("{'a': 1}", "line 1, column 2: "),
-        ("# a comment of another kind\n[]", "line 1, column 1: "),
-        ("", "line 1, column 1: "),
-        ("[NaN]", "NaN is not JSON"),
-        ("[-Infinity]", "-Infinity is not JSON"),
-        ("[" * 100_000, "nested too deeply"),
-        ("9" * 5_000, "too many digits"),
-    ],
-)
-def test_everything_else_is_refused_with_its_place(text: str, said: str) -> None:
-    with pytest.raises(Malformed) as caught:
-        parse(text)
-    assert said in caught.value.message
-
-
-@given(JSON, st.sampled_from([None, 1]), st.sampled_from(["/* x, */", "// ]}\n", " "]))
-def test_json_stays_what_it_is(value: Any, indent: int | None, between: str) -> None:
-    text = json.dumps(value, indent=indent)
-    assert parse(between + text + between) == value
-
-
-def test_a_key_that_is_given_twice_is_remembered() -> None:
-    value = parse('{"a": {"b": 1, "c": 2, "b": 3}, "d": {}}')
-    assert isinstance(value, dict)
-    assert isinstance(value["a"], JsonTable)
-    assert value["a"].repeated == ("b",)
-    assert value["d"].repeated == ()
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from thoughtgate.config.clients import documents, jsonc, tables
+from thoughtgate.config import documents, toml
+from thoughtgate.config.clients import jsonc, tables
 from thoughtgate.config.clients.places import Client
-from thoughtgate.config.clients.text import Unreadable, fault, with_value, without
+from thoughtgate.config.clients.text import with_value, without
+from thoughtgate.config.texts import Unreadable, fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,7 @@ class Form:
 
 FORMS: Mapping[str, Form] = {
     "json": Form(read=documents.read, put=jsonc.put, drop=jsonc.drop, masked=jsonc.masked),
-    "toml": Form(read=tables.read, put=tables.put, drop=tables.drop, masked=tables.masked),
+    "toml": Form(read=toml.read, put=tables.put, drop=tables.drop, masked=tables.masked),
 }
 """The formats by the name that a client's description gives."""
 

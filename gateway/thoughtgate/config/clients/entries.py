@@ -13,13 +13,15 @@ from urllib.parse import SplitResult, urlsplit
 from thoughtgate.config.clients.places import Client
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 from thoughtgate.core.errors import ConfigError
+from thoughtgate.core.hosts import is_loopback
 
 DEFAULT_NAME = "thoughtgate"
 """The name of the entry, unless another is asked for."""
 
 URL_KEYS = ("url", "serverUrl", "httpUrl")
+"""The keys that hold the URL of a server, in one client's file or another's."""
+
 _ENDPOINT = re.compile(r"/mcp(?:/([A-Za-z0-9_-]+))?")
-_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,38 +89,47 @@ def entry_for(client: Client, target: Target) -> dict[str, Any]:
 def connection(name: str, entry: object, port: int = 0) -> Connection | None:
     """Return what an entry leads to; None when it is another server's.
 
-    One that starts `thoughtgate serve --stdio` is ours, and so is a URL under a name that begins
+    One that starts `thoughtgate serve` is ours, and so is a URL under a name that begins
     with ours, or one like ours on this machine at `port`.
     """
     argv = _argv(entry)
     if argv:
-        if not _starts_gateway(argv):
+        if not starts_gateway(argv):
             return None
         shown = " ".join(argv)
         return Connection(name=name, how="stdio", domain=_domain_of(argv), target=shown)
-    url = url_of(entry)
+    url = _url_of(entry)
     if not url:
         return None
     parts = _parts(url)
     found = _ENDPOINT.fullmatch(parts.path)
-    local = parts.hostname in _LOOPBACK and port and parts.port == port
+    local = is_loopback(parts.hostname or "") and port and parts.port == port
     if not name.startswith(DEFAULT_NAME) and not (found and local):
         return None
     domain = (found[1] or DEFAULT_DOMAIN) if found else ""
     return Connection(name=name, how="http", domain=domain, target=url)
 
 
-def url_of(entry: object) -> str:
-    """Return the URL of an entry, empty when it has none."""
-    if not isinstance(entry, Mapping):
-        return ""
-    return next((str(entry[key]) for key in URL_KEYS if isinstance(entry.get(key), str)), "")
+def starts_gateway(argv: Sequence[str]) -> bool:
+    """Say whether a command starts a gateway, by its script or by what runs its package."""
+    if not argv:
+        return False
+    program, *args = argv
+    named = PurePath(program).stem == "thoughtgate" or "thoughtgate" in args[:4]
+    return named and "serve" in args
 
 
 def words_of(entry: Mapping[str, Any]) -> set[str]:
     """Return the texts of an entry that are ours to show: all but other people's variables."""
     words = {value for value in entry.values() if isinstance(value, str)}
     return {*words, *_argv(entry)}
+
+
+def _url_of(entry: object) -> str:
+    """Return the URL of an entry, empty when it has none."""
+    if not isinstance(entry, Mapping):
+        return ""
+    return next((str(entry[key]) for key in URL_KEYS if isinstance(entry.get(key), str)), "")
 
 
 def _argv(entry: object) -> list[str]:
@@ -132,12 +143,6 @@ def _argv(entry: object) -> list[str]:
     if not isinstance(command, str) or not isinstance(args, Sequence) or isinstance(args, str):
         return []
     return [command, *map(str, args)]
-
-
-def _starts_gateway(argv: Sequence[str]) -> bool:
-    program, *args = argv
-    named = PurePath(program).stem == "thoughtgate" or "thoughtgate" in args[:4]
-    return named and "serve" in args and "--stdio" in args
 
 
 def _domain_of(argv: Sequence[str]) -> str:

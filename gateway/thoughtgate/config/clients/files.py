@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from thoughtgate.config.texts import decoded
 from thoughtgate.core.errors import ConfigError
 
 BACKUP = ".thoughtgate-backup"
@@ -40,17 +41,9 @@ class ClientFile:
         """Return what the file says, nothing when there is none.
 
         Raises:
-            ConfigError: It is not UTF-8.
+            Unreadable: It is not UTF-8.
         """
-        try:
-            return (self.data or b"").decode()
-        except UnicodeDecodeError as error:
-            before = error.object[: error.start]
-            line = before.count(b"\n") + 1
-            column = error.start - before.rfind(b"\n")
-            raise ConfigError(
-                message=f"{self.path}: line {line}, column {column}: not UTF-8; nothing was changed"
-            ) from None
+        return decoded(self.data or b"")
 
 
 def read(path: Path) -> ClientFile:

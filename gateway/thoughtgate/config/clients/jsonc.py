@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from thoughtgate.config.clients.documents import (
+from thoughtgate.config.clients.text import MASK, Edit, edited, nested, newline
+from thoughtgate.config.documents import (
     SPACE,
     TOKEN,
     Document,
@@ -18,7 +19,7 @@ from thoughtgate.config.clients.documents import (
     end_of,
     skip,
 )
-from thoughtgate.config.clients.text import BOM, MASK, Edit, edited, nested, newline
+from thoughtgate.config.texts import BOM
 
 _HIDDEN = f'"{MASK}"'
 _KEPT = {BOM, "[", "]", "{", "}", ",", ":", "true", "false", "null"}

@@ -5,20 +5,12 @@ Never rewrites what it does not change: comments, order and line ends are the us
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from thoughtgate.config.clients.text import (
-    BOM,
-    MASK,
-    Edit,
-    Path,
-    Unreadable,
-    edited,
-    fault,
-    newline,
-)
+from thoughtgate.config.clients.text import MASK, Edit, Path, edited, newline
+from thoughtgate.config.texts import BOM, fault
+from thoughtgate.config.toml import read
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _KEY = re.compile(r'[ \t]*("(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|[A-Za-z0-9_-]+)[ \t]*')
@@ -32,7 +24,6 @@ _VALUE = re.compile(
     r"#[^\n]*|[\[\]{},=]|\d{4}-\d\d-\d\d[Tt ]\d\d[^\s#\[\]{},=]*|\r?\n|[ \t]+|[^\s\"'#\[\]{},=]+",
     re.DOTALL,
 )
-_PLACE = re.compile(r"line (\d+), column (\d+)")
 _SHOWN = {"true", "false", *"[]{},="}
 
 
@@ -47,24 +38,6 @@ class _Statement(NamedTuple):
     value: int | None
     body: int
     end: int
-
-
-def read(text: str) -> dict[str, Any]:
-    """Return what the text says.
-
-    Raises:
-        Unreadable: Not TOML.
-    """
-    try:
-        return tomllib.loads(text.removeprefix(BOM))
-    except RecursionError:
-        raise fault(text, 0, "nested too deeply") from None
-    except ValueError as error:  # an integer of too many digits is a ValueError
-        place = _PLACE.search(str(error))
-        why = f"not TOML: {str(error).partition(' (at ')[0]}"
-        if place is None:
-            raise fault(text, len(text), why) from None
-        raise Unreadable(why, int(place[1]), int(place[2])) from None
 
 
 def put(text: str, path: Sequence[str], value: Any) -> str:

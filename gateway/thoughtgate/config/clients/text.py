@@ -1,4 +1,4 @@
-"""What is common to texts that are edited where they stand: places, line ends, faults.
+"""What is common to texts that are edited where they stand: edits, paths, line ends.
 
 Never knows a format.
 """
@@ -10,17 +10,8 @@ from typing import Any, NamedTuple
 MASK = "***"
 """What stands for a value that is not shown."""
 
-BOM = "\ufeff"
-
 Path = tuple[str, ...]
 """The keys that lead from the root of a file to a value."""
-
-
-class Unreadable(ValueError):
-    """A text that is not edited, because what it says cannot be told for certain."""
-
-    def __init__(self, why: str, line: int, column: int) -> None:
-        super().__init__(f"line {line}, column {column}: {why}")
 
 
 class Edit(NamedTuple):
@@ -29,14 +20,6 @@ class Edit(NamedTuple):
     start: int
     end: int
     new: str
-
-
-def fault(text: str, at: int, why: str) -> Unreadable:
-    """Return the fault at an offset of `text`."""
-    before = text[:at].replace("\r\n", "\n")
-    line = before.count("\n") + 1
-    column = at - text.rfind("\n", 0, at)
-    return Unreadable(why, line, column)
 
 
 def edited(text: str, edits: Sequence[Edit]) -> str:

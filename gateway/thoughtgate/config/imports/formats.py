@@ -3,17 +3,25 @@
 Never reads a server's table; that is done in `servers`.
 """
 
-import tomllib
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from thoughtgate.config.imports import jsonc
+from thoughtgate.config import documents
 from thoughtgate.config.imports.places import Place, Remark
-from thoughtgate.core.errors import ConfigError, Malformed
+from thoughtgate.config.texts import Unreadable
+from thoughtgate.config.toml import read as read_toml
+from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.json import JsonValue
 
 AUTO = "auto"
+
+
+class JsonTable(dict[str, Any]):
+    """A JSON object that remembers which of its keys were given more than once."""
+
+    repeated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +74,7 @@ def read_document(text: str, *, format_name: str, toml: bool) -> Document:
     """
     chosen = FORMATS.get(format_name)
     is_toml = chosen.toml if chosen else toml or not text.lstrip().startswith(("{", "//", "/*"))
-    root = _parsed(text, is_toml)
+    root = _parsed(text, read_toml if is_toml else _read_json)
     if not isinstance(root, Mapping):
         raise ConfigError(message=f"the file is no table of servers; expected {_EXPECTED}")
     formats = [chosen] if chosen else list(dict.fromkeys(FORMATS.values()))
@@ -86,7 +94,7 @@ def read_document(text: str, *, format_name: str, toml: bool) -> Document:
         raise ConfigError(message=f"the file holds servers at {places}; choose with --format")
     ((path, (format_, table)),) = found.items()
     parent = _at(root, path[:-1])
-    if path and isinstance(parent, jsonc.JsonTable) and path[-1] in parent.repeated:
+    if path and isinstance(parent, JsonTable) and path[-1] in parent.repeated:
         raise ConfigError(message=f"{'.'.join(path)} is given more than once; keep one of them")
     inputs = _at(root, (*path[:-1], "inputs"))
     place = Place(steps=path, toml=is_toml)
@@ -99,16 +107,28 @@ def read_document(text: str, *, format_name: str, toml: bool) -> Document:
     )
 
 
-def _parsed(text: str, toml: bool) -> JsonValue:
-    if not toml:
-        try:
-            return jsonc.parse(text)
-        except Malformed as error:
-            raise ConfigError(message=f"not valid JSON: {error.message}") from None
+def _parsed(text: str, read: Callable[[str], Any]) -> JsonValue:
     try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # an integer of too many digits is a ValueError
-        raise ConfigError(message=f"not valid TOML: {error}") from None
+        root: JsonValue = read(text)
+    except Unreadable as error:
+        raise ConfigError(message=str(error)) from None
+    return root
+
+
+def _read_json(text: str) -> Any:
+    """Return what a text says; each object in it is a `JsonTable`."""
+    return documents.parse(text, _TABLES)[1]
+
+
+def _table(pairs: list[tuple[str, Any]]) -> JsonTable:
+    table = JsonTable(pairs)
+    if len(table) < len(pairs):
+        keys = [key for key, _ in pairs]
+        table.repeated = tuple(key for key in table if keys.count(key) > 1)
+    return table
+
+
+_TABLES = json.JSONDecoder(object_pairs_hook=_table, parse_constant=documents.refuse)
 
 
 def _at(root: JsonValue, path: tuple[str, ...]) -> JsonValue:

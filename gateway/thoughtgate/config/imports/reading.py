@@ -3,25 +3,22 @@
 Never opens a file and never stores anything: text, variables and folders in, values out.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
+from thoughtgate.config.clients.entries import starts_gateway
 from thoughtgate.config.imports.fields import Fields
 from thoughtgate.config.imports.folders import Folders
-from thoughtgate.config.imports.formats import Document
+from thoughtgate.config.imports.formats import Document, JsonTable
 from thoughtgate.config.imports.inputs import Input, read_inputs
-from thoughtgate.config.imports.jsonc import JsonTable
 from thoughtgate.config.imports.names import proper_name
 from thoughtgate.config.imports.places import Remark
 from thoughtgate.config.imports.servers import Found, read_server
 from thoughtgate.config.imports.variables import Filler, Surroundings
+from thoughtgate.core.hosts import is_loopback
 from thoughtgate.core.servers import BUILT_IN, HttpTransport, StdioTransport, Transport
-
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +105,11 @@ def _twice(table: object) -> tuple[str, ...]:
 def _is_ours(transport: Transport, name: str) -> bool:
     """Say whether a client's entry leads back to us: a gateway behind itself would never end."""
     if isinstance(transport, StdioTransport):
-        program = PurePath(transport.argv[0]).name if transport.argv else ""
-        words = transport.argv[1:]
-        by_module = re.fullmatch(r"python[0-9.]*", program) and "thoughtgate" in words
-        return "serve" in words and (program == BUILT_IN or bool(by_module))
+        return starts_gateway(transport.argv)
     if not isinstance(transport, HttpTransport) or name != BUILT_IN:
         return False
     try:
-        return urlsplit(transport.url).hostname in _LOOPBACK
+        return is_loopback(urlsplit(transport.url).hostname or "")
     except ValueError:
         return False
 

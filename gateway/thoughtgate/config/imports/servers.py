@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from urllib.parse import urlsplit
 
+from thoughtgate.config.clients.entries import URL_KEYS
 from thoughtgate.config.imports import dotenv
 from thoughtgate.config.imports.fields import Fields
 from thoughtgate.config.imports.folders import Folders
@@ -26,10 +27,8 @@ _KINDS = {
     "streamablehttp": "http",
     "sse": "sse",
 }
-_URLS = ("url", "serverUrl", "httpUrl")
-
 _OF_A_COMMAND = {"command", "args", "env", "env_vars", "envFile", "cwd"}
-_OF_A_URL = {*_URLS, "headers", "http_headers", "env_http_headers", "bearer_token_env_var"}
+_OF_A_URL = {*URL_KEYS, "headers", "http_headers", "env_http_headers", "bearer_token_env_var"}
 _OF_BOTH = {
     "type", "transport", "enabled", "disabled",
     "startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec",
@@ -90,7 +89,7 @@ def _kind(fields: Fields) -> str | None:
     """Return `stdio`, `http` or `sse`."""
     named = "type" if fields.given("type") else "transport"
     said = fields.text(named).lower()
-    by_url = [key for key in _URLS if fields.given(key)]
+    by_url = [key for key in URL_KEYS if fields.given(key)]
     if said and said not in _KINDS:
         fields.problem("not a transport that is spoken here; use stdio, http or sse", named)
         return None
@@ -198,7 +197,7 @@ def _passed_on(fields: Fields) -> dict[str, str]:
 
 
 def _http(fields: Fields, *, sse: bool) -> HttpTransport:
-    key = next(key for key in _URLS if fields.given(key))
+    key = next(key for key in URL_KEYS if fields.given(key))
     before = len(fields.problems)
     url = fields.text(key)
     known = len(fields.problems) == before and not fields.to_be_asked(key)

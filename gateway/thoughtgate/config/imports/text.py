@@ -5,6 +5,8 @@ Never guesses an encoding: UTF-8, or what the mark says.
 
 import codecs
 
+from thoughtgate.config import texts
+from thoughtgate.config.texts import Unreadable
 from thoughtgate.core.errors import ConfigError
 
 LARGEST = 4 * 2**20
@@ -21,6 +23,6 @@ def decoded(data: bytes) -> str:
         raise ConfigError(message=f"larger than {LARGEST // 2**20} MiB; this is no list of servers")
     marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        return data.decode("utf-16" if marked else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(message=f"not UTF-8 text: byte {error.start} is wrong") from None
+        return texts.decoded(data, "utf-16" if marked else "utf-8-sig")
+    except Unreadable as error:
+        raise ConfigError(message=str(error)) from None

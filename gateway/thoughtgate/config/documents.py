@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
-from thoughtgate.config.clients.text import BOM, Edit, fault
+from thoughtgate.config.texts import BOM, fault
 
 TOKEN = re.compile(
     r'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\r\n]*|/\*.*?\*/|[\[\]{},:]|[^\s"\[\]{},:/]+|/', re.DOTALL
@@ -85,7 +85,7 @@ class Document:
         members = list[Member]()
         here = skip(self.plain, at + 1)
         while self.plain[here] != "}":
-            key, end = _DECODER.raw_decode(self.plain, here)
+            key, end = _EXACT.raw_decode(self.plain, here)
             value = skip(self.plain, skip(self.plain, end) + 1)
             end = end_of(self.plain, value)
             members.append(Member(key, here, value, end))
@@ -114,8 +114,7 @@ def read(text: str) -> Any:
     Raises:
         Unreadable: Not JSON, comments and trailing commas aside.
     """
-    plain = document_of(text).plain
-    return json.loads(plain, cls=_Exact) if plain.strip(SPACE) else {}
+    return parse(text, _EXACT)[1]
 
 
 def document_of(text: str) -> Document:
@@ -124,54 +123,64 @@ def document_of(text: str) -> Document:
     Raises:
         Unreadable: Not JSON, comments and trailing commas aside.
     """
-    with suppress(json.JSONDecodeError, RecursionError):  # most files are plain JSON
-        json.loads(text, cls=_Exact)
-        return Document(text=text, plain=text)
+    return parse(text, _EXACT)[0]
+
+
+def parse(text: str, how: json.JSONDecoder) -> tuple[Document, Any]:
+    """Return a text with its plain JSON, and what it says by a decoder; `{}` if it is empty.
+
+    The decoder takes `refuse` as its `parse_constant`: what is Python's only is not JSON.
+
+    Raises:
+        Unreadable: Not JSON, comments and trailing commas aside.
+    """
+    with suppress(ValueError, RecursionError):  # most files are plain JSON
+        return Document(text=text, plain=text), how.decode(text)
     document = _plain(text)
     try:
-        if document.plain.strip(SPACE):
-            json.loads(document.plain, cls=_Exact)
+        return document, how.decode(document.plain) if document.plain.strip(SPACE) else {}
     except json.JSONDecodeError as error:
-        raise fault(text, error.pos, f"not JSON: {error.msg}") from None
+        raise fault(text, error.pos, f"not valid JSON: {error.msg}") from None
+    except ValueError:  # more digits than Python turns into a number
+        raise fault(text, 0, "not valid JSON: a number has too many digits") from None
     except RecursionError:
-        raise fault(text, 0, "nested too deeply") from None
-    return document
+        raise fault(text, 0, "not valid JSON: nested too deeply") from None
 
 
 def _plain(text: str) -> Document:
     """Blank comments and trailing commas; every other character keeps its place."""
-    blanks, trailing, comments = list[Edit](), dict[int, int](), list[tuple[int, int]]()
+    blanks, trailing, comments = dict[int, str](), dict[int, int](), list[tuple[int, int]]()
     last, before, comma = "", "", 0
     for match in TOKEN.finditer(text):
         token, start = match[0], match.start()
         if token.startswith(("//", "/*")):
-            blanks.append(Edit(start, match.end(), re.sub(r"[^\r\n]", " ", token)))
+            blanks[start] = re.sub(r"[^\r\n]", " ", token)
             comments += [match.span()] if token.startswith("//") else []
             continue
         if token in _CONSTANTS:
-            raise fault(text, start, f"not JSON: {token} is no value")
-        if token in ("]", "}") and last == "," and before not in ("", "[", "{", ","):
+            raise fault(text, start, f"not valid JSON: {token} is no value")
+        if token in ("]", "}") and last == "," and before not in ("", "[", "{", ",", ":"):
             trailing[start] = comma
-            blanks.append(Edit(comma, comma + 1, " "))
+            blanks[comma] = " "
         before, last, comma = last, token, start
     if text.startswith(BOM):
-        blanks.append(Edit(0, 1, " "))
-    plain = _joined(text, sorted(blanks))
+        blanks[0] = " "
+    plain = _blanked(text, blanks)
     return Document(text=text, plain=plain, trailing=trailing, line_comments=comments)
 
 
-def _joined(text: str, edits: Sequence[Edit]) -> str:
-    """Return `text` with many edits of the same length made, in one pass."""
+def _blanked(text: str, blanks: Mapping[int, str]) -> str:
+    """Return `text` with blanks in the place of what stands at their offsets, in one pass."""
     pieces, at = list[str](), 0
-    for start, end, new in edits:
-        pieces += (text[at:start], new)
-        at = end
+    for start, blank in sorted(blanks.items()):
+        pieces += (text[at:start], blank)
+        at = start + len(blank)
     return "".join([*pieces, text[at:]])
 
 
 def end_of(plain: str, at: int) -> int:
     """Return where the value that begins at `at` ends."""
-    return _DECODER.raw_decode(plain, at)[1]
+    return _EXACT.raw_decode(plain, at)[1]
 
 
 def skip(text: str, at: int) -> int:
@@ -191,15 +200,9 @@ def _line_start(text: str, at: int) -> int:
     return start + text.startswith(BOM, start)
 
 
-def _refuse(name: str) -> NoReturn:
+def refuse(name: str) -> NoReturn:
+    """Refuse a constant of Python's that is none of JSON's."""
     raise json.JSONDecodeError(name, "", 0)
 
 
-class _Exact(json.JSONDecoder):
-    """A decoder that keeps numbers as they are written."""
-
-    def __init__(self) -> None:
-        super().__init__(parse_float=_Number, parse_int=_Number, parse_constant=_refuse)
-
-
-_DECODER = _Exact()
+_EXACT = json.JSONDecoder(parse_float=_Number, parse_int=_Number, parse_constant=refuse)

@@ -1,0 +1,35 @@
+"""The text of a file that people edit, and where in it something is wrong.
+
+Never knows a format.
+"""
+
+BOM = "\ufeff"
+"""The mark that some editors begin a file with; it is no part of what the file says."""
+
+
+class Unreadable(ValueError):
+    """A text whose meaning cannot be told for certain; said with line and column, from 1."""
+
+    def __init__(self, why: str, line: int, column: int) -> None:
+        super().__init__(f"line {line}, column {column}: {why}")
+
+
+def fault(text: str, at: int, why: str) -> Unreadable:
+    """Return the fault at an offset of `text`."""
+    before = text[:at].replace("\r\n", "\n")
+    line = before.count("\n") + 1
+    column = at - text.rfind("\n", 0, at)
+    return Unreadable(why, line, column)
+
+
+def decoded(data: bytes, encoding: str = "utf-8") -> str:
+    """Return the bytes of a file as text, with the mark that it may begin with.
+
+    Raises:
+        Unreadable: They are none.
+    """
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode(encoding, "replace")
+        raise fault(before, len(before), "not UTF-8") from None
