@@ -204,6 +204,9 @@ def test_a_shell_completes_the_names_of_domains_servers_and_tools(art: Home) -> 
     assert completed(art, "tool", "set", "art/") == ["art/draw"]
     assert completed(art, "tool", "list", "--domain", "dr") == ["drawings"]
     assert completed(art, "doctor", "a") == ["art"]
+    assert completed(art, "doctor", "po") == ["port"]
+    assert completed(art, "server", "login", "a") == ["art"]
+    assert completed(art, "server", "logout", "a") == ["art"]
 
 
 def test_completing_makes_no_registry_and_is_quiet_about_a_broken_configuration(

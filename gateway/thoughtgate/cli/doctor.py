@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from thoughtgate.app.doctor.examining import examined, worst
+from thoughtgate.app.doctor.examining import CHECKS, LATER, examined, worst
 from thoughtgate.app.doctor.findings import Checked, Finding, Severity
 from thoughtgate.cli.completing import server_names
 from thoughtgate.cli.exits import Exit
@@ -21,8 +21,13 @@ from thoughtgate.config.files import survey
 _WIDTH = len(Severity.PROBLEM)
 
 
+def _looked_at(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    checks = [name for name in (*CHECKS, *LATER) if name.startswith(begun)]
+    return [*checks, *server_names(context, param, begun)]
+
+
 @click.command()
-@click.argument("names", nargs=-1, metavar="[NAME]…", shell_complete=server_names)
+@click.argument("names", nargs=-1, metavar="[NAME]…", shell_complete=_looked_at)
 @click.option("--fix-hints", is_flag=True, help="Print only what mends each finding.")
 @json_flag
 @click.pass_context

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from thoughtgate.app.login_words import words_of
+from thoughtgate.cli.completing import server_names
 from thoughtgate.cli.output import note
 from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.cli.signals import interruptible
@@ -27,7 +28,7 @@ from thoughtgate.core.errors import ConfigError
     "thoughtgate server login web --machine --client-id ID --client-secret-env SECRET"
     " --issuer https://login.example"
 )
-@click.argument("name")
+@click.argument("name", shell_complete=server_names)
 @click.option("--no-browser", is_flag=True, help="Print the address to open, and open nothing.")
 @click.option("--scope", default="", help="Ask for these instead of what the server says.")
 @click.option("--client-id", default="", help="A client that is registered already, or its URL.")
@@ -59,7 +60,7 @@ def login(chosen: Path | None, /, name: str, no_browser: bool, **given: Any) -> 
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=server_names)
 @click.pass_obj
 def logout(chosen: Path | None, name: str) -> None:
     """Forget the login at a server, and give its tokens back where that can be done."""

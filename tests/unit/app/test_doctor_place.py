@@ -16,6 +16,7 @@ from tests.support.patient import Patient
 from tests.support.registries import python
 from thoughtgate.app.doctor import clock, store, versions
 from thoughtgate.app.doctor.findings import KINDS, Severity
+from thoughtgate.app.doctor.port import check_port
 from thoughtgate.app.stores import registry_file
 from thoughtgate.config.files import load
 from thoughtgate.core.servers import HttpTransport, Server
@@ -212,6 +213,12 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert "THOUGHTGATE_HOME" in said
 
 
+def test_a_state_folder_below_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    checked = store.check_disk(tmp_path / "file" / "state")
+    assert [one.code for one in checked.findings] == ["disk_readonly"]
+
+
 def test_a_state_folder_that_nobody_lets_us_into_is_told(tmp_path: Path) -> None:
     program = (
         "import os, sys\nfrom pathlib import Path\n"
@@ -303,6 +310,19 @@ async def test_a_port_in_use_is_told_with_the_process(patient: Patient) -> None:
     assert f":{port}" in found.mend
     if sys.platform == "linux":
         assert f"process {os.getpid()}" in found.what
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose a port is")
+def test_a_gateway_on_the_port_is_known_however_long_its_command_is() -> None:
+    program = (
+        "import socket, sys\nserver = socket.create_server(('127.0.0.1', 0))\n"
+        "print(server.getsockname()[1], flush=True)\nsys.stdin.read()\n"
+    )
+    with python(program, "thoughtgate", "--config", "a" * 200, "serve") as listening:
+        assert listening.stdout is not None
+        checked = check_port("127.0.0.1", int(listening.stdout.readline()))
+    assert checked.findings == ()
+    assert checked.said.startswith("a gateway listens on")
 
 
 def test_versions_that_are_too_old_are_told() -> None:

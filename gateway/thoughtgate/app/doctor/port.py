@@ -23,9 +23,10 @@ def check_port(host: str, port: int) -> Checked:
     name, where = "port", f"{host}:{port}"
     if port == 0 or not _taken(host, port):
         return Checked(name=name, said=f"{where} is free")
-    holder = _holder(port)
-    if _OURS.search(holder):
+    process, line = _holder(port)
+    if _OURS.search(line):
         return Checked(name=name, said=f"a gateway listens on {where}")
+    holder = f"process {process} ({line[:_SHOWN]})" if process else ""
     return Checked(
         name=name, said=f"{where} is in use", findings=tuple(judged_port(host, port, holder))
     )
@@ -54,16 +55,15 @@ def _taken(host: str, port: int) -> bool:
     return False
 
 
-def _holder(port: int) -> str:
-    """Return the process that listens on a port, as its command; Linux tells of our own user's."""
+def _holder(port: int) -> tuple[str, str]:
+    """Return the process that listens on a port and its command; Linux tells of our own user's."""
     wanted = {f"socket:[{inode}]" for inode in _inodes(port)}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if any(os.readlink(held) in wanted for held in (folder / "fd").iterdir()):
                 words = (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
-                line = " ".join(word for word in words if word)
-                return f"process {folder.name} ({line[:_SHOWN]})"
-    return ""
+                return folder.name, " ".join(word for word in words if word)
+    return "", ""
 
 
 def _inodes(port: int) -> Iterator[str]:

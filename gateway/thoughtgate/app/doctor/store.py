@@ -109,11 +109,16 @@ def check_disk(folder: Path) -> Checked:
     disk = Disk(
         free=usage.free,
         total=usage.total,
-        writable=os.access(there, os.W_OK) and not os.statvfs(there).f_flag & os.ST_RDONLY,
+        writable=_writable(there),
         kind=file_system(there.resolve(), _mounts()),
     )
     said = f"{folder}: {disk.free // 2**20} MB free"
     return Checked(name="disk", said=said, findings=tuple(judged_disk(disk, folder)))
+
+
+def _writable(there: Path) -> bool:
+    may = there.is_dir() and os.access(there, os.W_OK)
+    return may and not os.statvfs(there).f_flag & os.ST_RDONLY
 
 
 def judged_disk(disk: Disk, folder: Path) -> Iterator[Finding]:
