@@ -32,13 +32,31 @@ _MISFITS = {
 }
 
 
+class _Add(click.Command):
+    """A command that knows what was meant by options of another program."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, and say where the options of a server's command belong."""
+        parted = "--" in args
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            said = error.format_message()
+            if parted:
+                raise
+        raise click.UsageError(
+            message=f"{said} The options of the server's own command come after `--`", ctx=ctx
+        )
+
+
 @click.command(
+    cls=_Add,
     epilog="\b\n"
     "thoughtgate server add files -- thoughtgate-files --root ~/notes\n"
     "thoughtgate server add https://tools.example/mcp --header 'Authorization: Bearer …'\n"
     "thoughtgate server add web https://tools.example/mcp",
 )
-@click.argument("name", metavar="[NAME]")
+@click.argument("name", metavar="[NAME]", default="")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="{URL | -- COMMAND…}")
 @click.option("--url", help="The URL, for who prefers an option.")
 @click.option(
@@ -79,9 +97,22 @@ def _words(name: str, given: Mapping[str, object]) -> tuple[str, tuple[str, ...]
         return name_from_url(name), (), name
     if len(command) == 1 and _is_url(command[0]) and not url:
         return name, (), command[0]
-    if bool(command) == bool(url):
-        raise click.UsageError(message="give a command after `--`, or a URL; not both")
+    if fault := _fault(name, command, url):
+        raise click.UsageError(message=fault)
     return name, command, url
+
+
+def _fault(name: str, command: tuple[str, ...], url: str) -> str:
+    """Return why the words cannot be what was meant; empty when they can."""
+    if not name:
+        return "give a NAME and a command after `--`, or a URL"
+    if "://" in (command or (name,))[0] and not url and len(command) < 2 and not _is_url(name):
+        return "a URL begins with http:// or https://"
+    if bool(command) == bool(url) or (command and _is_url(command[0])):
+        return "give a command after `--`, or a URL; not both"
+    if command and command[0].startswith("-"):
+        return "a NAME stands before `--`: thoughtgate server add NAME -- COMMAND"
+    return ""
 
 
 def _is_url(word: str) -> bool:

@@ -86,6 +86,13 @@ def test_a_command_is_registered_as_it_is(
         (("x", "--env", "A: b", "--", "srv"), "--env takes NAME=VALUE"),
         (("https:///mcp",), "the URL names no host; give a name"),
         (("thoughtgate", URL), "the name thoughtgate is the gateway's own"),
+        ((), "give a NAME and a command after `--`, or a URL"),
+        (("ftp://tools.example/mcp",), "a URL begins with http:// or https://"),
+        (("x", "ftp://tools.example/mcp"), "a URL begins with http:// or https://"),
+        (("x", URL, "--", "srv"), "not both"),
+        (("--", "srv", "--port", "1"), "a NAME stands before `--`"),
+        (("x", "srv", "--port", "1"), "options of the server's own command come after `--`"),
+        (("x", "srv", "--trustd"), "Did you mean '--trusted'?"),
     ],
 )
 def test_what_means_nothing_is_refused(place: Home, arguments: tuple[str, ...], said: str) -> None:
