@@ -52,7 +52,7 @@ class Api:
     def __init__(self, app: App, environ: Mapping[str, str]) -> None:
         self.app = app
         self.environ = environ
-        desk = Desk(app=app, sessions=Sessions(clock=lambda: 0.0), environ=environ)
+        self.desk = desk = Desk(app=app, sessions=Sessions(clock=lambda: 0.0), environ=environ)
         settings = AdminSettings(token=TOKEN, version="1")
         self._face = AdminFace(ROUTES, desk, desk.revision, app.audit, settings)
         self.replies: list[str] = []

@@ -11,13 +11,9 @@ from typing import TypedDict, TypeVar
 
 from thoughtgate.app.compose import App
 from thoughtgate.config.files import Loaded
-from thoughtgate.core.errors import Conflict
 from thoughtgate.registry.store import Registry
 from thoughtgate.sessions import Sessions
 from thoughtgate.surface.admin_route import Ask, Match
-
-ATTEMPTS = 5
-"""How often a change without a revision is tried again when somebody else was faster."""
 
 T = TypeVar("T")
 
@@ -68,13 +64,7 @@ class Desk:
         registry = self.app.registry
         if match.revision is not None:
             return changing(registry.at(match.revision))
-        for _ in range(ATTEMPTS - 1):
-            try:
-                return changing(registry.at(registry.revision()))
-            except Conflict:
-                if match.exists is not None:
-                    raise
-        return changing(registry.at(registry.revision()))
+        return registry.decide(changing)
 
 
 def part_of(ask: Ask) -> Part:

@@ -26,6 +26,7 @@ from thoughtgate.core.domains import Domain
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import Server, UpstreamStatus
 from thoughtgate.registry.audit import latest, verify
+from thoughtgate.registry.store import Registry
 from thoughtgate.surface.admin_values import (
     AuditEntry,
     AuditVerdict,
@@ -51,12 +52,16 @@ class LocalServers:
     def put(self, server: Server, *, replace: bool) -> None:
         """Register a server, a command too."""
         refuse_configured(self._loaded, "server", server.name)
-        with opened_registry(self._loaded) as store:
+
+        def putting(store: Registry) -> None:
             if not replace and server.name in store.server_names():
                 raise ConfigError(
                     message=f"server {server.name} is registered already; add --replace"
                 )
             store.put_server(server)
+
+        with opened_registry(self._loaded) as store:
+            store.decide(putting)
 
     def switch(self, name: str, *, enabled: bool) -> None:
         """Use a server, or not."""
@@ -100,10 +105,14 @@ class LocalDomains:
     def change(self, name: str, changing: Callable[[DomainPut], DomainPut]) -> DomainEntry:
         """Make a domain, or change the rules of the one that is there."""
         refuse_configured(self._loaded, "domain", name)
-        with opened_registry(self._loaded) as store:
+
+        def putting(store: Registry) -> Domain:
             known = {one.name: one for one in all_domains(self._loaded, store)}.get(name)
             rules = changing(rules_of(known or Domain(name=name)))
-            stored = store.put_domain(merged_domain(name, known, rules))
+            return store.put_domain(merged_domain(name, known, rules))
+
+        with opened_registry(self._loaded) as store:
+            stored = store.decide(putting)
             view = offline_view(offline_catalog(self._loaded, store), stored)
             return domain_entry(stored, view)
 

@@ -5,15 +5,16 @@ gateway calls them through `asyncio.to_thread`.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from sqlalchemy import select
 
 from thoughtgate.core.calls import LOCAL, Principal
 from thoughtgate.core.domains import Domain
+from thoughtgate.core.errors import Conflict
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Listing, Server
 from thoughtgate.core.tools import Effect
@@ -40,6 +41,12 @@ from thoughtgate.registry.verdicts import Verdict
 
 PATIENCE = 5.0
 """Seconds that one operation waits for other programs before it raises StoreLocked."""
+
+
+ATTEMPTS = 5
+"""How often a decision is made anew when somebody else was faster."""
+
+T = TypeVar("T")
 
 
 class Registry:
@@ -85,6 +92,19 @@ class Registry:
         What is refused raises Conflict. It shares the open file: close only one of the two.
         """
         return type(self)(self.database, self._vault, only_at=revision)
+
+    def decide(self, changing: Callable[[Self], T]) -> T:
+        """Let `changing` read, decide and write once, as if nobody else wrote meanwhile.
+
+        It is called again when somebody was faster.
+
+        Raises:
+            Conflict: Somebody was each time, or `changing` says so.
+        """
+        for _ in range(ATTEMPTS - 1):
+            with suppress(Conflict):
+                return changing(self.at(self.revision()))
+        return changing(self.at(self.revision()))
 
     def install_id(self) -> str:
         """Return the random id that this registry got when it was created."""

@@ -9,10 +9,15 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from tests.support.admin_api import DOCUMENT, SECRET, api
 from thoughtgate.app.admin_routes import ROUTES
 from thoughtgate.core.domains import Domain, ToolDress
+from thoughtgate.core.errors import Conflict
 from thoughtgate.core.servers import HttpTransport, Server, StdioTransport
+from thoughtgate.registry.store import Registry
+from thoughtgate.surface.admin_route import Match
 from thoughtgate.testing.fake_http import fake_http
 from thoughtgate.testing.fake_server import FakeServer
 from thoughtgate.testing.fake_turn import Script
+
+FAR = HttpTransport(url="http://127.0.0.1:9/mcp")
 
 
 def test_the_document_is_valid_openapi() -> None:
@@ -68,6 +73,25 @@ async def test_every_operation_answers_as_the_document_says(tmp_path: Path) -> N
         assert (await good("verify_audit"))["ok"]
         assert (await good("list_audit"))["rows"][0]["row"]["action"].startswith("admin.")
         assert ours.called == {route.name for route in ROUTES}
+
+
+async def test_an_unrelated_change_does_not_refuse_who_expects_a_thing_to_be_missing(
+    tmp_path: Path,
+) -> None:
+    async with api(tmp_path) as ours:
+        registry, new = ours.app.registry, Match(exists=False)
+        others = iter(["faster"])
+
+        def changing(store: Registry) -> None:
+            new.hold(exists=store.server("mine") is not None)
+            for name in others:
+                registry.put_server(Server(name=name, transport=FAR))
+            store.put_server(Server(name="mine", transport=FAR))
+
+        await ours.desk.change(new, changing)
+        assert {"faster", "mine"} <= {*registry.server_names()}
+        with pytest.raises(Conflict):
+            await ours.desk.change(new, changing)
 
 
 async def test_what_is_held_back_is_listed_with_its_reason(tmp_path: Path) -> None:

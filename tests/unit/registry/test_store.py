@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from tests.support.registries import open_in
 from thoughtgate.core.calls import LOCAL, Principal
 from thoughtgate.core.domains import Domain, ToolDress
-from thoughtgate.core.errors import ConfigError
+from thoughtgate.core.errors import ConfigError, Conflict
 from thoughtgate.core.json import JsonObject, digest
 from thoughtgate.core.servers import (
     Era,
@@ -277,3 +278,32 @@ def test_many_threads_may_read_and_write_at_once(registry: Registry) -> None:
         seen = list(pool.map(work, range(12)))
     assert max(seen) == len(registry.server_names()) == 60
     assert registry.revision() == 61
+
+
+def web(name: str) -> Server:
+    return Server(name=name, transport=HttpTransport(url="https://h/mcp"))
+
+
+def test_a_decision_is_made_anew_when_somebody_was_faster(folder: Path, registry: Registry) -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def deciding(store: Registry) -> None:
+        seen.append(store.server_names())
+        if len(seen) == 1:
+            registry.put_server(web("faster"))
+        store.put_server(web(f"after-{len(seen[-1])}"))
+
+    with closing(open_in(folder)) as other:
+        other.decide(deciding)
+    assert seen == [(), ("faster",)]
+    assert registry.server_names() == ("after-1", "faster")
+
+
+def test_a_decision_is_given_up_when_somebody_is_always_faster(registry: Registry) -> None:
+    def deciding(store: Registry) -> None:
+        registry.put_server(web("faster"))
+        store.put_server(web("late"))
+
+    with pytest.raises(Conflict):
+        registry.decide(deciding)
+    assert registry.server_names() == ("faster",)
