@@ -88,12 +88,16 @@ class RawGateway:
 
 
 @asynccontextmanager
-async def raw_gateway(home: Path, config: str = "") -> AsyncIterator[RawGateway]:
+async def raw_gateway(
+    home: Path, config: str = "", *, keepalive: float = 15.0
+) -> AsyncIterator[RawGateway]:
     """Compose a gateway with its state in `home`; nothing is discovered yet."""
     loaded = Loaded(settings=parse(config, "test", {}), file=None, home=home)
     environ = {key: value for key, value in os.environ.items() if not key.startswith("OTEL_")}
     settings = FaceSettings(
-        info={"name": "thoughtgate", "version": "0"}, page_size=loaded.settings.limits.page_size
+        info={"name": "thoughtgate", "version": "0"},
+        page_size=loaded.settings.limits.page_size,
+        keepalive=keepalive,
     )
     async with opened(loaded, environ) as app, AsyncExitStack() as ending:
         sessions = Sessions(clock=asyncio.get_running_loop().time)
