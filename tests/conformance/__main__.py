@@ -10,12 +10,12 @@ import sys
 import click
 
 from tests.conformance import report, suite
-from tests.conformance.legs import COLUMNS, Column, Report, clients, straight, through
+from tests.conformance.legs import COLUMNS, Column, Report, clients, piped, straight, through
 from tests.conformance.page import page
 
 OUT = suite.HERE / "out"
 PAGE = suite.HERE.parents[1] / "docs" / "reference" / "conformance.md"
-LEGS = ("direct", "gateway", "handshake", "client")
+LEGS = ("direct", "gateway", "handshake", "stdio", "client")
 
 
 @click.command()
@@ -51,6 +51,8 @@ def _run(leg: str, columns: list[Column]) -> list[Report]:
         return [through(column, OUT) for column in columns]
     if leg == "handshake":
         return [through(column, OUT, era="handshake") for column in columns]
+    if leg == "stdio":
+        return [piped(column, OUT) for column in columns]
     return list(clients(OUT))
 
 

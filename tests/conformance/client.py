@@ -21,7 +21,7 @@ from mcp.client.session import ClientRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from tests.conformance.servers import in_front
+from tests.conformance.servers import at, in_front
 from tests.conformance.witness import taken
 
 OLD: Final = "2025-11-25"
@@ -177,10 +177,11 @@ def main() -> int:
     if environ.get(DIRECT):
         asyncio.run(drive(name, version, url, context))
         return 0
-    with in_front(url) as front:
+    with in_front(at(url)) as front:
         try:
             calls = asyncio.run(drive(name, version, front.url, context))
-            traces = taken(front, {f"tools/call {tool}": count for tool, count in calls.items()})
+            made = {f"tools/call {tool}": count for tool, count in calls.items()}
+            traces = taken(front, lambda: made)
         finally:
             sys.stderr.write(front.running.words)
     complaints = traces.complaints(operator.ge)

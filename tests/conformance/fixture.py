@@ -1,16 +1,19 @@
 """The server that the official suite is run against: every primitive, both eras, HTTP and stdio.
 
 Never part of the product. `python -m tests.conformance.fixture stdio` serves one client on
-standard input and output; without the word it serves HTTP and writes its URL on standard output.
+standard input and output, and writes into a file named after the word what it was asked for;
+without the word it serves HTTP and writes its URL on standard output.
 """
 
 import asyncio
+import json
 import socket
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -170,17 +173,26 @@ async def serve_http() -> None:
         await uvicorn.Server(config).serve(sockets=[listener])
 
 
-async def serve_stdio() -> None:
+async def serve_stdio(server: Server[Any]) -> None:
     """Serve one client on standard input and output."""
-    server, _ = build()
     changes = NotificationOptions(tools_changed=True, prompts_changed=True)
     options = server.create_initialization_options(changes)
     async with stdio_server() as (read, write):
         await server.run(read, write, options)
 
 
-if __name__ == "__main__":
-    if sys.argv[1:] == ["stdio"]:
-        anyio.run(serve_stdio)
-    else:
+def main(words: list[str]) -> None:
+    """Serve as the words say."""
+    if words[:1] != ["stdio"]:
         asyncio.run(serve_http())
+        return
+    server, seen = build()
+    try:
+        anyio.run(serve_stdio, server)
+    finally:
+        for counted in words[1:]:
+            Path(counted).write_text(json.dumps(seen.counts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

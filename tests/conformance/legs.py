@@ -7,7 +7,7 @@ import json
 import operator
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from tests.conformance import suite
 from tests.conformance.client import FOLDER
-from tests.conformance.servers import fixture, in_front, seen
+from tests.conformance.servers import at, child, fixture, in_front, seen
 from tests.conformance.suite import Release, Scenario
 from tests.conformance.witness import taken
 
@@ -137,20 +137,33 @@ def straight(column: Column, folder: Path) -> Report:
 
 def through(column: Column, folder: Path, *, era: str = "") -> Report:
     """Run the suite at a gateway before the fixture, to which it speaks the given era."""
-    settings = f'era = "{era}"\n' if era else ""
     front_name = f"{THROUGH}, {era} server" if era else THROUGH
-    with fixture() as url, in_front(url, settings) as front:
+    with fixture() as url, in_front(at(url, f'era = "{era}"\n' if era else "")) as front:
         report = _served(column, front_name, front.url, folder)
-        traces = taken(front, seen(url))
-    same_era = (era or "stateless") == column.era
-    fits = operator.eq if same_era else operator.le
+        traces = taken(front, lambda: seen(url))
     return replace(
         report,
         traces=traces.totals,
-        complaints=traces.complaints(fits),
-        # an old server cannot name its questions as this revision's scenarios want it
-        required=(era, column) != ("handshake", NEW),
+        complaints=traces.complaints(_fits(column, era or NEW.era)),
+        # a server of 2025 cannot name its questions as the scenarios of 2026 want it
+        required=(era, column) != (OLD.era, NEW),
     )
+
+
+def piped(column: Column, folder: Path) -> Report:
+    """Run the suite at a gateway whose server is the fixture as a child."""
+    counted = folder / f"{column.key}-counted.json"
+    counted.parent.mkdir(parents=True, exist_ok=True)
+    with in_front(child(counted)) as front:
+        report = _served(column, f"{THROUGH}, stdio server", front.url, folder)
+        traces = taken(front, lambda: json.loads(counted.read_text(encoding="utf-8")))
+    complaints = traces.complaints(_fits(column, NEW.era))
+    return replace(report, traces=traces.totals, complaints=complaints)
+
+
+def _fits(column: Column, era: str) -> Callable[[int, int], bool]:
+    """Return how rows and requests go together: one by one within an era."""
+    return operator.eq if era == column.era else operator.le
 
 
 def clients(folder: Path) -> tuple[Report, ...]:

@@ -43,10 +43,12 @@ $servers
 By itself the gateway finds out that the server speaks 2026-07-28, so clients of 2025 are bridged
 to it; with `era = "handshake"` (the row `handshake server`) it speaks 2025-11-25 to the server, so
 clients of 2026 are bridged. There alone not everything can pass, and nothing is asked for: a server
-of 2025 asks one question after the other, without names for them, and has no tasks. `0.1.16` is
-everything that this release of the suite has. A date alone stands for the scenarios that release
-0.2.0-alpha.12 requires for that revision, `all` for these with the pending ones and the tasks
-extension.
+of 2025 asks one question after the other, without names for them, and has no tasks. In the row
+`stdio server` the fixture is a child of the gateway.
+
+`0.1.16` is everything that this release of the suite has. A date alone stands for the scenarios
+that release 0.2.0-alpha.12 requires for that revision, `all` for these with the pending ones and
+the tasks extension.
 
 The other gateways were measured once, on 2026-11-30, with the same releases of the suite, before
 the SDK's own everything server, which has no tasks; one that renames and asks for a login had both

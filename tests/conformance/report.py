@@ -35,10 +35,13 @@ def table(reports: Sequence[Report]) -> Iterator[str]:
 
 
 def findings(reports: Iterable[Report]) -> Iterator[str]:
-    """Yield a line for each scenario that failed, and for calls that left no trace."""
+    """Yield a line for each scenario that failed, and for calls that left no trace.
+
+    Of a leg that is not required only what is scored is told.
+    """
     for report in reports:
         place = f"{report.key}, {report.front}{'' if report.required else ' (not required)'}"
-        for scenario in (*report.scored, *report.others):
+        for scenario in (*report.scored, *(report.others if report.required else ())):
             if scenario.failures:
                 first, *more = scenario.failures
                 rest = f" (and {len(more)} more)" if more else ""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.conformance.fixture import NAME, SEEN
-from tests.support.gate import ROOT, Gate, gate, home
+from tests.support.gate import ROOT, Gate, gate, home, python_server
 from thoughtgate.testing.otlp import OtlpReceiver
 
 START: Final = 30.0
@@ -90,11 +90,20 @@ def seen(url: str) -> dict[str, int]:
     return counts
 
 
+def at(url: str, settings: str = "") -> str:
+    """Return the lines that configure the server at `url`."""
+    return f"[servers.{NAME}]\nurl = {json.dumps(url)}\n{settings}"
+
+
+def child(counted: Path) -> str:
+    """Return the lines that configure the fixture as a child, which counts into a file."""
+    return python_server(NAME, "tests.conformance.fixture", "stdio", str(counted))
+
+
 @contextmanager
-def in_front(url: str, settings: str = "") -> Iterator[Front]:
-    """Serve a gateway before the server at `url`, ready when the block begins."""
+def in_front(server: str) -> Iterator[Front]:
+    """Serve a gateway before a server, ready when the block begins."""
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder, OtlpReceiver() as receiver:
-        server = f"[servers.{NAME}]\nurl = {json.dumps(url)}\n{settings}"
         place = home(
             Path(folder),
             server + UNPREFIXED,

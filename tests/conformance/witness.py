@@ -66,14 +66,17 @@ class Traces:
         return tuple(sorted(found))
 
 
-def taken(front: Front, seen: Mapping[str, int]) -> Traces:
-    """Stop the gateway, so that it writes what it owes, and return what the leg left."""
+def taken(front: Front, seen: Callable[[], Mapping[str, int]]) -> Traces:
+    """Stop the gateway, so that it writes what it owes, and return what the leg left.
+
+    `seen` tells what the server was asked for, when the gateway has left it.
+    """
     front.running.stop()
     listed = front.running.home.said("audit", "list", "--last", str(ROWS))
     rows = [each["row"] for each in listed]
     unsent = _unsent()
     return Traces(
-        seen=dict(_asked(seen)),
+        seen=dict(_asked(seen())),
         rows=Counter(_row_key(row) for row in rows),
         sent=Counter(_row_key(row) for row in rows if row["outcome"] not in unsent),
         spans=Counter(_span_keys(front.receiver.spans())),

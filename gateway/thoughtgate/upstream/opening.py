@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from thoughtgate.core.errors import UpstreamError, UpstreamGarbled, UpstreamLost, UpstreamReplied
+from thoughtgate.core.json import JsonValue
 from thoughtgate.core.servers import Era, HttpTransport, Server, StdioTransport
 from thoughtgate.upstream.auth_client import authorized
 from thoughtgate.upstream.child import Child, Patience
@@ -18,7 +19,7 @@ from thoughtgate.upstream.http_link_stateless import StatelessHttpLink
 from thoughtgate.upstream.pipe_link import PipeLink
 from thoughtgate.upstream.ports import Credentials, HttpClient, Identity, Link
 from thoughtgate.upstream.sse_pipe import SsePipe
-from thoughtgate.wire import codes, handshake
+from thoughtgate.wire import codes, handshake, stateless
 from thoughtgate.wire.strict import MAX_RESULT
 
 _NO_POST = frozenset({400, 404, 405})
@@ -72,11 +73,8 @@ async def _open_http(transport: HttpTransport, era: Era | None, home: Home, mean
             transport, means.client, Stateless(identity), home, limit=means.max_result
         )
         try:
-            if era is Era.STATELESS:
-                await new.greet()
-                return new
-            async with asyncio.timeout(means.probe):
-                await new.greet()
+            async with asyncio.timeout(means.probe if era is None else None):
+                await _meet(new)
                 return new
         except (UpstreamReplied, UpstreamGarbled) as error:
             if era is not None or _only_newer(error):
@@ -85,6 +83,19 @@ async def _open_http(transport: HttpTransport, era: Era | None, home: Home, mean
             if era is not None:
                 raise
     return await _open_old(transport, home, means)
+
+
+async def _meet(link: StatelessHttpLink) -> None:
+    """Greet; once more when a server refuses the very version that it says it supports.
+
+    A client that is refused tries again in a version of the list (2026-07-28, versioning).
+    """
+    try:
+        await link.greet()
+    except UpstreamReplied as error:
+        if stateless.LATEST not in _supported(error):
+            raise
+        await link.greet()
 
 
 async def _open_old(transport: HttpTransport, home: Home, means: Means) -> Link:
@@ -198,8 +209,14 @@ def _handshake(home: Home, means: Means) -> Handshake:
 
 def _only_newer(error: UpstreamReplied | UpstreamGarbled) -> bool:
     """Tell whether a server has said that it speaks none of our versions, old or new."""
+    supported = _supported(error)
+    return bool(supported) and not any(version in handshake.VERSIONS for version in supported)
+
+
+def _supported(error: UpstreamReplied | UpstreamGarbled) -> list[JsonValue]:
+    """Return the versions that a server names when it refuses ours; none when it does not."""
     if not isinstance(error, UpstreamReplied) or error.rpc_code != codes.UNSUPPORTED_VERSION:
-        return False
+        return []
     data = error.rpc_data
     supported = data.get("supported") if isinstance(data, dict) else None
-    return isinstance(supported, list) and not any(v in handshake.VERSIONS for v in supported)
+    return supported if isinstance(supported, list) else []
