@@ -43,7 +43,9 @@ async def said(client: Client, peer: Rig, name: str, arguments: dict[str, Any]) 
 
 async def test_all_that_it_offers_is_listed_and_what_it_asks_is_answered(peer: Rig) -> None:
     listing = await within(peer.upstreams.discover("peer"), 20.0)
-    assert {"echo", "get-sum"} <= {tool["name"] for tool in listing.tools}
+    names = {tool["name"] for tool in listing.tools}
+    assert {"echo", "get-sum"} <= names
+    assert {"trigger-elicitation-request", "trigger-sampling-request", "get-roots-list"} <= names
     assert listing.prompts
     assert listing.resources
     assert listing.templates

@@ -38,6 +38,7 @@ from thoughtgate.upstream.sharing import (
     is_piped,
     key_of,
     known_era,
+    listed_with,
     sharing_of,
 )
 from thoughtgate.upstream.supervisor import ENDING, Progress, Role, Supervised, too_late
@@ -103,7 +104,7 @@ class Served:
                 changed=self._lister.changed,
                 tend=self._lister.keep,
             ),
-            Home(server.name, traits=self._traits),
+            Home(server.name, capabilities=listed_with(server), traits=self._traits),
             breaker,
         )
 
@@ -209,7 +210,7 @@ class Served:
 
     async def _carried(self, call: Call, progress: Progress, limit: asyncio.Timeout) -> bytes:
         connection = self._shared
-        if self._sharing is not Sharing.SHARED and call.session.origin == "mcp":
+        if self._sharing is not Sharing.SHARED:
             connection = await self._connection(call)
             if call.session.capabilities:
                 call = replace(call, listener=Patient(call.listener, limit))
@@ -233,7 +234,7 @@ class Served:
             await self._shared.ready(call.deadline)
         if self._sharing is None or self._sharing is Sharing.SHARED:
             return self._shared
-        key = self._free(key_of(self._sharing, call))
+        key = self._free(key_of(self._sharing, call), call)
         own = self._private.pop(key, None)
         if own is None:
             own = self._new(call)
@@ -243,13 +244,15 @@ class Served:
         own.home.join(call.session)
         return own
 
-    def _free(self, key: Key) -> Key:
+    def _free(self, key: Key, call: Call) -> Key:
         """Return the key of a connection on which a call without a session can be.
 
         Such clients may be several, and a pipe of the handshake era does not say in which call it
         asks: so there each call that runs has a connection to itself.
         """
-        if key[0] != SESSIONLESS or not self._traits.piped or self._known is not Era.HANDSHAKE:
+        if key[0] != SESSIONLESS or not call.session.capabilities:
+            return key
+        if not self._traits.piped or self._known is not Era.HANDSHAKE:
             return key
         numbered = ((*key, str(number)) for number in itertools.count())
         return next(one for one in numbered if not self._in_use(one))

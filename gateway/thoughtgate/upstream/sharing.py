@@ -6,11 +6,17 @@ Never opens one.
 import hashlib
 
 from thoughtgate.core.calls import Call
+from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era, HttpTransport, Server, Sharing
 from thoughtgate.wire.strict import dumps
 
 Key = tuple[str, ...]
 """Names the connection that a call belongs on; the first part says what kind of name it is."""
+
+_CLIENTS = "mcp"
+"""The origin of calls that have a client who can be asked; runs and the command line have none."""
+
+_EVERYTHING: JsonObject = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 
 SESSIONLESS = "stateless"
 """The kind of name for clients that have no session: by what they can do."""
@@ -29,6 +35,17 @@ def sharing_of(server: Server, era: Era | None) -> Sharing | None:
     return None if era is None else sharing or Sharing.SESSION
 
 
+def listed_with(server: Server) -> JsonObject:
+    """Return what is declared where a server's lists are read, in the handshake era.
+
+    Some servers list a tool only to those who can answer what it asks. Where clients have
+    connections of their own each can be asked, so all such tools are wanted; where everybody shares
+    this one nobody can, and nothing is declared. No call ever takes a connection that declares more
+    than its caller.
+    """
+    return {} if sharing_of(server, Era.HANDSHAKE) is Sharing.SHARED else _EVERYTHING
+
+
 def known_era(server: Server) -> Era | None:
     """Return the era that a server is known to speak before it was ever asked."""
     old = isinstance(server.transport, HttpTransport) and server.transport.sse
@@ -41,7 +58,13 @@ def is_piped(server: Server) -> bool:
 
 
 def key_of(sharing: Sharing, call: Call) -> Key:
-    """Return which connection a call belongs on, where not everybody shares one."""
+    """Return which connection a call belongs on, where not everybody shares one.
+
+    What the gateway calls for a principal by itself, in runs and for the command line, has one of
+    its own: nobody can be asked there.
+    """
+    if call.session.origin != _CLIENTS:
+        return ("gateway", call.principal.id)
     if sharing is Sharing.PRINCIPAL:
         return ("principal", call.principal.id)
     if call.session.id:

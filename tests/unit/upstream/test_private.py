@@ -125,10 +125,24 @@ async def test_clients_without_a_session_are_never_asked_for_each_other(peer: Ri
     assert [len(client.questions) for client in clients] == [1, 1, 1]
 
 
-async def test_calls_of_runs_and_of_the_command_line_take_the_shared_connection(peer: Rig) -> None:
-    for origin in ("run", "cli"):
-        said = await Client("s1", origin=origin).call(peer, "greeting")
-        assert said["capabilities"] == {}
+async def test_runs_and_the_command_line_have_a_connection_where_nobody_is_asked(peer: Rig) -> None:
+    for origin, n in (("run", 1), ("cli", 2)):
+        own = Client("", able={}, origin=origin)
+        assert (await own.call(peer, "greeting"))["capabilities"] == {}
+        assert await own.call(peer, "remember", {"n": n}) == ({"n": 1} if n > 1 else {})
+    assert await Client("s1").call(peer, "remember") == {}
+
+
+@pytest.mark.parametrize(
+    ("sharing", "declares"), [(Sharing.SESSION, True), (Sharing.SHARED, False)]
+)
+async def test_lists_are_read_by_one_who_can_answer_all_where_each_client_can_be_asked(
+    endpoint: FakeHttp, sharing: Sharing, declares: bool
+) -> None:
+    async with rig(old(endpoint.url, sharing=sharing)) as made:
+        await within(made.upstreams.discover("peer"))
+    (hello,) = [m for m in endpoint.server.seen if m.get("method") == "initialize"]
+    assert bool(hello["params"]["capabilities"]) is declares
 
 
 async def test_the_sessions_of_one_principal_share_what_all_of_them_can(
