@@ -57,6 +57,17 @@ def test_what_is_no_text_is_one_line_each(art: Home) -> None:
     ]
 
 
+@pytest.mark.parametrize("words", [("tool", "call"), ("tool", "show"), ("explain",)])
+def test_a_tool_that_is_known_waits_for_no_other_server(art: Home, words: tuple[str, ...]) -> None:
+    art.invoke("tool", "list")
+    art.invoke("server", "add", "broken", "--", "touch", art.folder / "was-started")
+    done = art.invoke(*words, "art__draw")
+    assert done.exit_code == 0, done.output
+    assert "broken" not in done.stderr
+    assert not (art.folder / "was-started").exists()
+    assert "broken" in art.invoke(*words, "broken__tool").stderr
+
+
 def test_files_of_an_answer_are_saved_under_names_of_ours_and_none_is_overwritten(
     art: Home,
 ) -> None:

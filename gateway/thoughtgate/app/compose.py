@@ -67,6 +67,11 @@ class App:
         names = [server.name for server in self.keeper.servers if server.enabled]
         await self.keeper.discover(names if refresh else self.keeper.unlisted(), on_progress)
 
+    async def ensure_shown(self, domain: str, tool: str, *, on_progress: Progress) -> None:
+        """Ask the servers that nobody has seen yet, unless the domain shows `tool` already."""
+        if tool not in self.gateway.view(domain).table:
+            await self.ensure_listed(on_progress=on_progress)
+
 
 @asynccontextmanager
 async def opened(loaded: Loaded, environ: Mapping[str, str]) -> AsyncIterator[App]:

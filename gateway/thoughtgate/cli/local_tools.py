@@ -62,7 +62,7 @@ class LocalTools:
             )
 
     async def _shown(self, domain: str, name: str, say: Say) -> DomainTool:
-        async with self._opened(domain, say) as app:
+        async with self._opened(domain, say, wanted=name) as app:
             entry = app.gateway.view(domain).table.get(name)
             if entry is None:
                 raise ConfigError(
@@ -71,7 +71,7 @@ class LocalTools:
             return domain_tools([entry], _trusted(app), whole=True)[0]
 
     async def _explained(self, domain: str, name: str, say: Say) -> Explained:
-        async with self._opened(domain, say) as app:
+        async with self._opened(domain, say, wanted=name) as app:
             stages = app.gateway.explain(domain, name)
             return Explained(
                 domain=domain,
@@ -80,10 +80,16 @@ class LocalTools:
             )
 
     @asynccontextmanager
-    async def _opened(self, domain: str, say: Say, *, refresh: bool = False) -> AsyncIterator[App]:
+    async def _opened(
+        self, domain: str, say: Say, *, refresh: bool = False, wanted: str = ""
+    ) -> AsyncIterator[App]:
+        """Open a gateway that knows the tools of the domain, or at least the one that is wanted."""
         async with opened(self._loaded, os.environ) as app:
             view_of(app.gateway, domain)
-            await app.ensure_listed(on_progress=say, refresh=refresh)
+            if wanted:
+                await app.ensure_shown(domain, wanted, on_progress=say)
+            else:
+                await app.ensure_listed(on_progress=say, refresh=refresh)
             yield app
 
 

@@ -207,7 +207,7 @@ async def _called(
 ) -> Result:
     async with opened(loaded_or_fail(chosen), os.environ) as app:
         view_of(app.gateway, target.domain)
-        await app.ensure_listed(on_progress=note)
+        await app.ensure_shown(target.domain, target.name, on_progress=note)
         entry = app.gateway.view(target.domain).table.get(target.name)
         if entry is None:
             _check_reached(app, target.name)
