@@ -4,9 +4,8 @@ Never lets a stored secret follow to another place, and never takes a command.
 """
 
 from dataclasses import replace
-from urllib.parse import urlsplit, urlunsplit
 
-from thoughtgate.app.masks import MASK, shown_url
+from thoughtgate.app.masks import MASK, bare_url, shown_url
 from thoughtgate.core.domains import Domain, ToolDress
 from thoughtgate.core.errors import ConfigError, Refused
 from thoughtgate.core.servers import BUILT_IN, HttpTransport, Server
@@ -44,7 +43,11 @@ def merged_server(name: str, known: Server | None, given: ServerPut) -> Server:
 
 
 def _transport(stored: HttpTransport | None, given: ServerPut) -> HttpTransport:
-    same = stored is not None and given.url in {stored.url, *_as_told(stored.url)}
+    same = stored is not None and given.url in {
+        stored.url,
+        shown_url(stored.url),
+        bare_url(stored.url),
+    }
     if not same and f"={MASK}" in given.url:
         raise ConfigError(
             message=f"the URL holds {MASK}, which stands for what is stored elsewhere"
@@ -59,13 +62,6 @@ def _transport(stored: HttpTransport | None, given: ServerPut) -> HttpTransport:
         headers[name] = known[name] if value is None else value
     url = stored.url if stored is not None and same else given.url
     return HttpTransport(url=url, headers=headers, sse=given.sse)
-
-
-def _as_told(url: str) -> tuple[str, str]:
-    """Return how a stored URL is told: masked, or without the parts that may be secrets."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return shown_url(url), urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
 def merged_domain(name: str, known: Domain | None, given: DomainPut) -> Domain:

@@ -49,3 +49,19 @@ def shown_url(url: str) -> str:
     pairs = [pair.partition("=") for pair in parts.query.split("&") if pair]
     query = "&".join(f"{name}={MASK}" if equals else MASK for name, equals, _ in pairs)
     return urlunsplit((parts.scheme, f"{MASK if user else user}{at}{host}", parts.path, query, ""))
+
+
+def bare_url(url: str) -> str:
+    """Return a URL with nothing in it that may be secret: without user, password and query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return MASK
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def secret_names(transport: Transport) -> tuple[str, ...]:
+    """Return the names of the variables or headers whose values are stored encrypted."""
+    if isinstance(transport, StdioTransport):
+        return tuple(sorted(transport.env))
+    return tuple(sorted(transport.headers)) if isinstance(transport, HttpTransport) else ()

@@ -9,7 +9,7 @@ import msgspec
 
 from thoughtgate.app.entries import as_written, shown_servers
 from thoughtgate.app.login_words import login_words
-from thoughtgate.app.masks import MASK, shown_command, shown_url
+from thoughtgate.app.masks import MASK, secret_names, shown_command, shown_url
 from thoughtgate.catalog import Catalog
 from thoughtgate.config.files import Loaded
 from thoughtgate.config.values import effects_of
@@ -66,7 +66,7 @@ def _server_entry(
         sse=isinstance(transport, HttpTransport) and transport.sse,
         command=_command(server),
         cwd=(transport.cwd or "") if isinstance(transport, StdioTransport) else "",
-        secrets=_secret_names(server),
+        secrets=secret_names(transport),
         enabled=server.enabled,
         trusted=server.trusted,
         tags=tuple(sorted(server.tags)),
@@ -87,13 +87,6 @@ def _server_entry(
 def _command(server: Server) -> tuple[str, ...]:
     transport = server.transport
     return tuple(shown_command(transport.argv)) if isinstance(transport, StdioTransport) else ()
-
-
-def _secret_names(server: Server) -> tuple[str, ...]:
-    transport = server.transport
-    if isinstance(transport, StdioTransport):
-        return tuple(sorted(transport.env))
-    return tuple(sorted(transport.headers)) if isinstance(transport, HttpTransport) else ()
 
 
 def domain_entry(domain: Domain, view: View) -> DomainEntry:

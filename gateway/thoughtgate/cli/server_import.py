@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import click
 
-from thoughtgate.app.masks import shown_transport
+from thoughtgate.app.masks import secret_names, shown_transport
 from thoughtgate.cli.output import count, json_flag, note, show, table
 from thoughtgate.cli.settings import loaded_or_fail, opened_registry
 from thoughtgate.config.files import Loaded
@@ -24,7 +24,7 @@ from thoughtgate.config.imports.reading import Entry, Import, read_servers
 from thoughtgate.config.imports.text import LARGEST, decoded
 from thoughtgate.config.imports.variables import Surroundings
 from thoughtgate.core.errors import ConfigError
-from thoughtgate.core.servers import HttpTransport, Server, StdioTransport
+from thoughtgate.core.servers import Server
 from thoughtgate.registry.store import Registry
 
 _STDIN = Path("-")
@@ -226,7 +226,7 @@ def _tell(
             str(row["name"]),
             str(row["state"]),
             str(row["transport"]),
-            ", ".join(_secrets(change.server)),
+            ", ".join(secret_names(change.server.transport)),
             change.done,
         )
         for row, change in zip(rows, changes, strict=True)
@@ -246,17 +246,9 @@ def _row(change: _Change) -> dict[str, object]:
         "was": change.entry.was,
         "state": "enabled" if change.server.enabled else "disabled",
         "transport": shown_transport(change.server.transport),
-        "secrets": _secrets(change.server),
+        "secrets": list(secret_names(change.server.transport)),
         "done": change.done,
     }
-
-
-def _secrets(server: Server) -> list[str]:
-    """Return the names of the values that are stored encrypted."""
-    transport = server.transport
-    if isinstance(transport, StdioTransport):
-        return sorted(transport.env)
-    return sorted(transport.headers) if isinstance(transport, HttpTransport) else []
 
 
 def _plain(remark: Remark) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """The doctor and a gateway's place: its files, disk, clock, port and traces, really broken."""
 
+import asyncio
+import fcntl
 import os
 import socket
 import sqlite3
@@ -16,9 +18,10 @@ from tests.support.patient import Patient
 from tests.support.registries import python
 from thoughtgate.app.doctor import clock, store, versions
 from thoughtgate.app.doctor.findings import KINDS, Severity
-from thoughtgate.app.doctor.port import check_port
+from thoughtgate.app.doctor.port import check_port, command_of
 from thoughtgate.app.stores import registry_file
 from thoughtgate.config.files import load
+from thoughtgate.core.domains import Domain
 from thoughtgate.core.servers import HttpTransport, Server
 from thoughtgate.registry.keys import KeyFile
 from thoughtgate.registry.store import Registry
@@ -125,6 +128,28 @@ async def test_a_registry_that_another_process_holds_is_told(
         found = await patient.finding("registry")
     assert found.code == "store_locked"
     assert str(database) in found.mend
+
+
+async def test_a_registry_that_is_written_just_now_is_well(
+    patient: Patient, database: Path
+) -> None:
+    lock = os.open(f"{database}.lock", os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    asyncio.get_running_loop().call_later(0.2, os.close, lock)
+    assert await patient.findings("registry") == []
+
+
+async def test_a_domain_that_this_release_cannot_show_is_told(
+    patient: Patient, database: Path
+) -> None:
+    with closing(Registry.open(database, vault=Vault(KeyFile(database)))) as registry:
+        registry.put_domain(Domain(name="odd", limits="nobody's"))
+    patient.write(patient.tiny({"name": "well", "inputSchema": {"type": "object"}}))
+    checks = {check.name: check for check in await patient.look()}
+    [found] = checks["registry"].findings
+    assert (found.code, "domain odd" in found.what) == ("config_invalid", True)
+    assert "thoughtgate domain rm odd" in found.mend
+    assert checks["server it"].said == "1 tools"
 
 
 @pytest.mark.parametrize("content", [b"", b"junk of another kind" * 500])
@@ -310,6 +335,11 @@ async def test_a_port_in_use_is_told_with_the_process(patient: Patient) -> None:
     assert f":{port}" in found.mend
     if sys.platform == "linux":
         assert f"process {os.getpid()}" in found.what
+
+
+def test_a_process_is_shown_without_its_secrets() -> None:
+    assert command_of(b"db\0--api-key\0s3cret\0--port\08765\0") == "db --api-key *** --port 8765"
+    assert len(command_of(b"x" * 500)) == 80
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose a port is")

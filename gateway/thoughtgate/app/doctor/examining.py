@@ -43,6 +43,7 @@ class Examination:
         self.servers: tuple[Server, ...] = ()
         self.domains: tuple[Domain, ...] = ()
         self.logins = HeldLogins(())
+        self.stored = Checked(name="registry", said="")
         self.asked: list[Asked] = []
         self.dates: Mapping[str, tuple[str, float]] = {}
 
@@ -81,7 +82,7 @@ def _aside(look: Callable[[Examination], Checked]) -> Check:
 
 CHECKS: Mapping[str, Check] = {
     "configuration": _aside(lambda about: configuration.check_configuration(about.surveyed)),
-    "registry": _aside(lambda about: store.check_store(about.registry)),
+    "registry": _aside(lambda about: about.stored),
     "disk": _aside(lambda about: store.check_disk(about.registry.parent)),
     "port": _aside(lambda about: port.check_port(about.gateway.host, about.gateway.port)),
     "traces": lambda about: traces.check_traces(
@@ -107,7 +108,7 @@ async def examined(
         ConfigError: There is no check and no server of such a name.
     """
     about = Examination(surveyed, environ)
-    sealed = await asyncio.to_thread(_fill, about)
+    await asyncio.to_thread(_fill, about)
     chosen = _chosen(about, names)
     client = Noting(PooledClient(limits=Limits(connect=PATIENCE)))
     about.dates = client.dates
@@ -118,8 +119,7 @@ async def examined(
     finally:
         await client.aclose()
     later = await _all(LATER, about, chosen)
-    checks = [_with(one, sealed) if one.name == "registry" else one for one in first]
-    return (*checks, *later, *servers)
+    return (*first, *later, *servers)
 
 
 async def _all(
@@ -135,17 +135,23 @@ def worst(checks: Sequence[Checked]) -> Severity:
     return next((one for one in (Severity.PROBLEM, Severity.WARNING) if one in found), Severity.OK)
 
 
-def _fill(about: Examination) -> Finding | None:
-    """Learn the servers and domains; what keeps the registry from telling is returned."""
-    loaded = about.surveyed.loaded
-    about.servers = servers_of(loaded.settings)
-    about.domains = (Domain(name=DEFAULT_DOMAIN, max_tools=None), *domains_of(loaded.settings))
-    path = about.registry
-    found = store.check_store(path)
+def _fill(about: Examination) -> None:
+    """Learn the servers and domains, and how the registry stands that tells of them."""
+    settings = about.surveyed.loaded.settings
+    about.servers = servers_of(settings)
+    about.domains = (Domain(name=DEFAULT_DOMAIN, max_tools=None), *domains_of(settings))
+    about.stored = found = store.check_store(about.registry)
     # opening an older one would upgrade it
     older = any(finding.code == "store_older" for finding in found.findings)
-    if older or found.severity is Severity.PROBLEM or not store.is_there(path):
-        return None
+    if older or found.severity is Severity.PROBLEM or not store.is_there(about.registry):
+        return
+    if fault := _learn(about):
+        about.stored = replace(found, findings=(*found.findings, fault))
+
+
+def _learn(about: Examination) -> Finding | None:
+    """Read the registry; what keeps it from telling is returned."""
+    loaded, path = about.surveyed.loaded, about.registry
     try:
         registry = open_registry(loaded)
     except StoreError as error:
@@ -158,11 +164,14 @@ def _fill(about: Examination) -> Finding | None:
             mend='write key = "file" under [gateway]',
         )
     try:
-        about.domains = all_domains(loaded, registry)
         about.servers = all_servers(loaded, registry)
         about.logins = HeldLogins(read_logins(about.servers, registry))
+        about.domains = all_domains(loaded, registry)
     except StoreError as error:
         return store.judged_error(error, path)
+    except ConfigError as error:
+        what, _, mend = error.message.partition("; ")
+        return Finding(code="config_invalid", where=str(path), what=what, mend=mend)
     finally:
         registry.close()
     return None
@@ -218,7 +227,3 @@ async def _bounded(name: str, look: Awaitable[Checked]) -> Checked:
         mend=f"look at it alone: thoughtgate doctor {name.rpartition(' ')[2]}",
     )
     return Checked(name=name, said="not finished", findings=(finding,))
-
-
-def _with(checked: Checked, finding: Finding | None) -> Checked:
-    return checked if finding is None else replace(checked, findings=(*checked.findings, finding))

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from thoughtgate.app.doctor.findings import Checked, Finding
+from thoughtgate.app.masks import shown_command
 
 _OURS = re.compile(r"\bthoughtgate\b.*\bserve\b")
 _LISTENING = "0A"
@@ -42,6 +43,12 @@ def judged_port(host: str, port: int, holder: str) -> Iterator[Finding]:
         mend=f"end that process (lsof -i :{port}), or: thoughtgate serve --port 0, "
         "or another port under [gateway]",
     )
+
+
+def command_of(cmdline: bytes) -> str:
+    """Return the beginning of a command line, as the system keeps it, without its secrets."""
+    words = cmdline.decode("utf-8", "replace").split("\0")
+    return " ".join(shown_command([word for word in words if word]))[:_SHOWN]
 
 
 def _taken(host: str, port: int) -> bool:

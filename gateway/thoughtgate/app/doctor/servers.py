@@ -8,12 +8,12 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
 
 from thoughtgate.app.doctor.commands import command_findings
 from thoughtgate.app.doctor.connecting import connect_finding
 from thoughtgate.app.doctor.findings import Checked, Finding
 from thoughtgate.app.doctor.logins import HeldLogins, judged_login, over
+from thoughtgate.app.masks import bare_url
 from thoughtgate.core.errors import UpstreamDenied, UpstreamError, UpstreamLost
 from thoughtgate.core.servers import HttpTransport, Listing, Server, StdioTransport
 from thoughtgate.upstream.auth import Login
@@ -150,7 +150,7 @@ def _failure(asked: Asked) -> Finding:
 
 
 def _http_failure(server: Server, url: str, asked: Asked, said: str) -> Finding:
-    where, shown = f"server {server.name}", _place(url)
+    where, shown = f"server {server.name}", bare_url(url)
     if asked.logged_in and isinstance(asked.error, UpstreamDenied):
         return over(server.name, f"{shown} refuses the login that is kept for it")
     if asked.status in _DENIED or isinstance(asked.error, UpstreamDenied):
@@ -176,12 +176,6 @@ def _http_failure(server: Server, url: str, asked: Asked, said: str) -> Finding:
         what=said or f"{shown} did not answer in time",
         mend=f"see what it answers: curl -i -X POST {shown}",
     )
-
-
-def _place(url: str) -> str:
-    """Return a URL without what may be secret in it."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _command(server: Server) -> str:

@@ -3,7 +3,6 @@
 Never writes: neither is it created or upgraded here, nor does a file appear beside it.
 """
 
-import fcntl
 import os
 import shutil
 import sqlite3
@@ -19,6 +18,7 @@ from thoughtgate.core.errors import StoreError
 from thoughtgate.registry import trouble
 from thoughtgate.registry.files import APPLICATION_ID, VERSIONS
 from thoughtgate.registry.keys import KeyFile
+from thoughtgate.registry.locks import WriteLock
 
 NETWORK = frozenset({
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "fuse.sshfs", "fuse.s3fs",
@@ -30,6 +30,8 @@ LOW, FULL = 200 * 2**20, 2 * 2**20
 """Bytes of free space below which there is a warning, and below which it is a problem."""
 
 _PATIENCE = 1.0
+"""Seconds that a writer is waited for: a gateway writes all the time, and never for long."""
+
 _STEPS = 200_000_000
 """Steps of SQLite that the search for damage may take."""
 
@@ -203,16 +205,14 @@ def _check_wholeness(path: Path, connection: sqlite3.Connection) -> None:
 
 def _check_lock(path: Path) -> None:
     """See whether a writer can have the registry; where no lock file is, nobody holds it."""
-    try:
-        lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_NOFOLLOW)
-    except FileNotFoundError:
+    if not path.with_name(path.name + ".lock").exists():
         return
+    lock = WriteLock(path, patience=_PATIENCE)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise trouble.locked(path) from None
+        with lock.held():
+            pass
     finally:
-        os.close(lock)
+        lock.close()
 
 
 def _mode_findings(path: Path) -> Iterator[Finding]:
