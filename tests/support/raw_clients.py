@@ -236,11 +236,14 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
 
 
 def _events(body: bytes) -> list[bytes]:
-    """Return the data of each event; the gateway ends lines with a bare line feed."""
+    """Return the data of each event; the gateway ends lines with a bare line feed.
+
+    The first event of a stream may have none: it is there for its id.
+    """
     found: list[bytes] = []
     for block in body.split(b"\n\n"):
         data = [line[6:] for line in block.split(b"\n") if line.startswith(b"data: ")]
-        if data:
+        if any(data):
             found.append(b"\n".join(data))
     return found
 
