@@ -55,6 +55,9 @@ class Talker:
             self.list(id_, method.removesuffix("/list"), params)
         elif method == "tools/call":
             self.tools[params["name"]](id_, params)
+        elif method == "resources/read":
+            told = {"uri": params["uri"], "text": self.options.label}
+            reply(id_, {"contents": [told], **self.mark})
         else:
             reply(id_, {})
 
@@ -85,7 +88,8 @@ class Talker:
         elif kind == "resources":
             start, total = int(params.get("cursor", 0)), self.options.resources or 1
             stop = min(start + 5000, total)
-            each = [{"uri": f"many:{n}", "name": f"r{n}"} for n in range(start, stop)]
+            scheme = self.options.scheme
+            each = [{"uri": f"{scheme}:{n}", "name": f"r{n}"} for n in range(start, stop)]
             found = {"resources": each, **({"nextCursor": str(stop)} if stop < total else {})}
         elif kind == "resources/templates":
             found = {"resourceTemplates": []}
@@ -116,6 +120,21 @@ class Talker:
 
     def tool_echo(self, id_: Any, params: Message) -> None:
         self.done(id_, **params.get("arguments", {}))
+
+    def tool_embed(self, id_: Any, params: Message) -> None:
+        """Return a resource, a link to one, and the same URI where it is no URI."""
+        uri = f"{self.options.scheme}:0"
+        content = [
+            {"type": "resource", "resource": {"uri": uri, "text": uri}},
+            {"type": "resource_link", "uri": uri, "name": "r0"},
+            {"type": "text", "text": uri},
+        ]
+        reply(id_, {"content": content, "structuredContent": {"uri": uri}, **self.mark})
+
+    def tool_update(self, id_: Any, params: Message) -> None:
+        """Tell that a resource has changed."""
+        tell("notifications/resources/updated", uri=f"{self.options.scheme}:0")
+        self.done(id_)
 
     def tool_pid(self, id_: Any, params: Message) -> None:
         self.done(id_, pid=os.getpid())
@@ -227,6 +246,8 @@ def main() -> None:
     parser.add_argument("--fickle", action="store_true", help="declare more at every odd start")
     parser.add_argument("--starts", default="", help="a file that counts the starts")
     parser.add_argument("--resources", type=int, default=0, help="how many to list")
+    parser.add_argument("--scheme", default="many", help="what their URIs begin with")
+    parser.add_argument("--label", default="", help="what each of them says")
     Talker(parser.parse_args()).serve()
 
 

@@ -146,8 +146,8 @@ class OldClient:
 
     async def ask(self, method: str, **params: object) -> Any:
         """Send any request and return the message that answers."""
-        got = await self.post(request(method, dict(params), next(self._ids)))
-        return got.json if "json" in got.headers["content-type"] else got.messages[-1]
+        told = await self._send("POST", request(method, dict(params), next(self._ids)))
+        return (await (await told.head()).rest())[-1]
 
     async def names(self, kind: str) -> list[str]:
         """Return the names of all tools, prompts or resources, page by page."""
