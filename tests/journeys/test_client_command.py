@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.gate import START, Home, command, home
-from thoughtgate.config.clients.files import BACKUP
+from tests.support.gate import START, Home, command, gate, home
 from thoughtgate.config.clients.places import CLIENTS
+from thoughtgate.config.originals import BACKUP
 
 SECRETS = """{
   // the old key was sk-old
@@ -243,6 +243,14 @@ def test_claude_desktop_takes_no_url(place: Home) -> None:
     done = place.invoke("client", "connect", "claude-desktop", "--http", "--yes")
     assert done.exit_code == 2
     assert "commands only" in done.stderr
+
+
+def test_whoever_connects_to_a_gateway_that_does_not_run_is_told_to_start_it(place: Home) -> None:
+    connect = ("client", "connect", "cursor", "--yes")
+    assert "thoughtgate serve" in place.invoke(*connect, "--http").stderr
+    assert "thoughtgate serve" not in place.invoke(*connect, "--url", "http://h/mcp").stderr
+    with gate(place):
+        assert "thoughtgate serve" not in place.invoke(*connect, "--http").stderr
 
 
 def test_a_port_that_nobody_knows_needs_a_url(place: Home) -> None:

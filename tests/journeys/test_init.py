@@ -105,6 +105,16 @@ def test_a_file_is_never_overwritten_without_force_and_kept_with_it(user: Path) 
     assert user in first.parents
 
 
+def test_a_file_that_is_a_link_stays_one(user: Path) -> None:
+    named = Path(init("--yes", port=1111)["file"])
+    real = user / "dotfiles.toml"
+    named.rename(real)
+    named.symlink_to(real)
+    init("--yes", "--force", port=2222)
+    assert named.is_symlink()
+    assert "port = 2222" in real.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("key", "answer"),
     [
@@ -230,6 +240,16 @@ def test_on_a_dumb_terminal_questions_are_asked_the_file_is_shown_and_then_writt
     said = tomllib.loads((user / ".config/thoughtgate/thoughtgate.toml").read_text("utf-8"))
     assert said["gateway"]["port"] == 8111
     assert said["servers"]["files"]["command"][-1] == str(user)
+
+
+def test_a_file_that_is_there_is_told_before_the_rest_is_asked(user: Path) -> None:
+    init("--yes")
+    with terminal() as screen:
+        screen.hear(QUESTIONS[0].text)
+        screen.type("")
+        assert QUESTIONS[1].text not in screen.hear("add --force to replace it")
+        assert screen.ended() == Exit.USAGE
+    assert (user / ".config").is_dir()
 
 
 @pytest.mark.parametrize("moment", ["Name of the domain", "Write it?"])

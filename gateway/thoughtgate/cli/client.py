@@ -14,6 +14,8 @@ import click
 
 from thoughtgate.app.entries import all_domains
 from thoughtgate.app.masks import shown_command, shown_url
+from thoughtgate.app.presence import running
+from thoughtgate.app.stores import registry_file
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import clean, json_flag, note, show, table
 from thoughtgate.cli.settings import loaded_or_fail, opened_registry
@@ -30,7 +32,6 @@ from thoughtgate.config.clients.entries import (
     pipe,
     words_of,
 )
-from thoughtgate.config.clients.files import ClientFile, backups, read, write
 from thoughtgate.config.clients.places import (
     CLIENTS,
     Client,
@@ -40,6 +41,7 @@ from thoughtgate.config.clients.places import (
     traces,
 )
 from thoughtgate.config.files import CONFIG_VARIABLE, HOME_VARIABLE, Loaded, load
+from thoughtgate.config.originals import Original, backups, read, write
 from thoughtgate.config.texts import Unreadable
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 from thoughtgate.core.errors import ConfigError
@@ -116,6 +118,8 @@ def connect(context: click.Context, /, program: str, **given: Any) -> None:
         note(f"next: {chosen.then}; {chosen.look}")
         if "command" in entry:
             _warn_of_variables(loaded)
+        elif not (given["url"] or any(one.url for one in running(registry_file(loaded).parent))):
+            note("mind: no gateway runs now; start one with: thoughtgate serve")
     context.exit(code)
 
 
@@ -269,7 +273,7 @@ def _program() -> Sequence[str]:
 
 
 @contextmanager
-def _faults_of(file: ClientFile) -> Iterator[None]:
+def _faults_of(file: Original) -> Iterator[None]:
     """Say of which file a fault is."""
     try:
         yield
@@ -277,7 +281,7 @@ def _faults_of(file: ClientFile) -> Iterator[None]:
         raise ConfigError(message=f"{file.path}: {error}; nothing was changed") from None
 
 
-def _refuse_foreign(name: str, entry: object, file: ClientFile, loaded: Loaded) -> None:
+def _refuse_foreign(name: str, entry: object, file: Original, loaded: Loaded) -> None:
     if connection(name, entry, loaded.settings.gateway.port) is None:
         raise ConfigError(
             message=f"{file.path}: {name} is another server's entry; choose another --name"
@@ -289,7 +293,7 @@ def _words(entry: object) -> set[str]:
 
 
 def _apply(
-    chosen: Client, file: ClientFile, new: str | None, words: set[str], given: dict[str, Any]
+    chosen: Client, file: Original, new: str | None, words: set[str], given: dict[str, Any]
 ) -> Exit:
     """Show the change and make it if it is wanted; return how the command ends."""
     visible = frozenset(word for word in words if "://" not in word or shown_url(word) == word)

@@ -16,9 +16,9 @@ from thoughtgate.cli.init_questions import QUESTIONS, answers_of, asked
 from thoughtgate.cli.output import clean, json_flag, note, show
 from thoughtgate.cli.target import refuse_remote
 from thoughtgate.config.files import default_file, parse, usual_file
+from thoughtgate.config.originals import read, write
 from thoughtgate.config.writing import Choices, written
 from thoughtgate.core.errors import ConfigError
-from thoughtgate.registry.files import new_file, spare_name
 
 _HELP = "One answer, or a TOML file of them: " + ", ".join(one.key for one in QUESTIONS) + "."
 
@@ -42,10 +42,11 @@ def init(
     asking = not yes and sys.stdin.isatty()
     if not (yes or given or asking):
         raise ConfigError(message="init asks questions, which needs a terminal; or give --yes")
-    found = asked(answers, ask=asking, named=chosen is not None)
+    found = asked(QUESTIONS[:1], answers, ask=asking and chosen is None)
     target = chosen or _place(found["where"])
     if target.exists() and not force:
         raise ConfigError(message=f"{target} is there already; add --force to replace it")
+    found |= asked(QUESTIONS[1:], answers, ask=asking)
     text = written(_choices(found))
     parse(text, str(target), os.environ)
     if asking:
@@ -84,21 +85,13 @@ def _choices(found: Mapping[str, str]) -> Choices:
 
 def _write(target: Path, text: str) -> Path | None:
     """Write the file, whole or not at all; return where the one before it is kept."""
-    kept = None
+    before = read(target)
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if target.exists():
-            kept = spare_name(target, "before-init")
-            target.rename(kept)
-        with new_file(target) as partial:
-            partial.write_text(text, encoding="utf-8")
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise ConfigError(message=f"{target} cannot be written: {reason}") from error
-    finally:
-        if kept is not None and not target.exists():
-            kept.rename(target)
-    return kept
+    return write(before, text)
 
 
 def _next(target: Path, found: Mapping[str, str]) -> Iterator[str]:

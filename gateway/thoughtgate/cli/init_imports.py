@@ -11,9 +11,9 @@ from pathlib import Path
 
 from thoughtgate.cli.server_import import import_
 from thoughtgate.config.clients.edits import entries
-from thoughtgate.config.clients.files import read
 from thoughtgate.config.clients.places import CLIENTS, Machine, place
 from thoughtgate.config.imports.names import proper_name
+from thoughtgate.config.originals import read
 from thoughtgate.config.texts import Unreadable
 from thoughtgate.core.errors import GateError
 

@@ -4,7 +4,7 @@ Never writes anything but the questions.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -140,20 +140,20 @@ def answers_of(given: tuple[str, ...]) -> dict[str, str]:
     return answers
 
 
-def asked(answers: Mapping[str, str], *, ask: bool, named: bool) -> dict[str, str]:
+def asked(
+    questions: Sequence[Question], answers: Mapping[str, str], *, ask: bool
+) -> dict[str, str]:
     """Return an answer to every question: given, asked for, or the usual one.
-
-    `named` says that the file has been named, so that nobody asks where it shall be.
 
     Raises:
         ConfigError: A given answer cannot be.
     """
     found: dict[str, str] = {}
-    for question in QUESTIONS:
+    for question in questions:
         applies = question.when is None or found[question.when[0]] == question.when[1]
         if question.key in answers:
             found[question.key] = _given(question, answers[question.key])
-        elif ask and applies and not (named and question.key == "where"):
+        elif ask and applies:
             found[question.key] = _prompted(question)
         else:
             found[question.key] = question.usual

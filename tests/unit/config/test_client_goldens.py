@@ -12,8 +12,8 @@ import pytest
 from tests.support.source import ROOT
 from thoughtgate.config.clients.edits import FORMS, connected, disconnected, entries
 from thoughtgate.config.clients.entries import Endpoint, connection, entry_for, pipe
-from thoughtgate.config.clients.files import BACKUP, backups, read, write
 from thoughtgate.config.clients.places import CLIENTS
+from thoughtgate.config.originals import BACKUP, backups, read, write
 
 DATA = ROOT / "tests" / "data" / "clients"
 AFTER = sorted(DATA.glob("*/*.after.*"))

@@ -1,4 +1,4 @@
-"""A client's file on disk: read, kept as a backup, and replaced in one step.
+"""A file that people edit, too: read, kept as a backup, and replaced in one step.
 
 Never writes into the file itself, never over a backup, and never changes its mode or owner.
 """
@@ -26,7 +26,7 @@ _WRITABLE = 0o222
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientFile:
+class Original:
     """A file as it was read; `data` is None when there is none.
 
     `real` is the file itself when `path` is a link to it.
@@ -46,7 +46,7 @@ class ClientFile:
         return decoded(self.data or b"")
 
 
-def read(path: Path) -> ClientFile:
+def read(path: Path) -> Original:
     """Return a file, or what is known of one that does not exist.
 
     Raises:
@@ -62,10 +62,10 @@ def read(path: Path) -> ClientFile:
         data = None
     except OSError as error:
         raise ConfigError(message=f"{path}: cannot be read: {error.strerror}") from None
-    return ClientFile(path=path, real=real, data=data)
+    return Original(path=path, real=real, data=data)
 
 
-def write(file: ClientFile, text: str | None) -> Path | None:
+def write(file: Original, text: str | None) -> Path | None:
     """Replace what the file says, or remove it (None); return the backup, if there was a file.
 
     Raises:
@@ -90,7 +90,7 @@ def write(file: ClientFile, text: str | None) -> Path | None:
     return backup
 
 
-def backups(file: ClientFile) -> Iterator[str]:
+def backups(file: Original) -> Iterator[str]:
     """Yield what the backups of a file say, the latest first; those that are no text left out."""
     folder, name = file.path.parent, re.escape(f"{file.path.name}{BACKUP}")
     numbered = re.compile(rf"{name}(?:\.(\d+))?")
@@ -101,7 +101,7 @@ def backups(file: ClientFile) -> Iterator[str]:
             yield (folder / name).read_bytes().decode()
 
 
-def _kept(file: ClientFile, data: bytes) -> Path:
+def _kept(file: Original, data: bytes) -> Path:
     """Write a backup beside the file, under the first name that is free."""
     number = 0
     while True:
@@ -119,7 +119,7 @@ def _kept(file: ClientFile, data: bytes) -> Path:
         return backup
 
 
-def _replace(file: ClientFile, data: bytes) -> None:
+def _replace(file: Original, data: bytes) -> None:
     handle, name = tempfile.mkstemp(prefix=".thoughtgate-", dir=file.real.parent)
     fresh = Path(name)
     try:

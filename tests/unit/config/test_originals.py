@@ -8,8 +8,8 @@ import pytest
 
 from thoughtgate.config.clients.diffs import diff
 from thoughtgate.config.clients.edits import connected, disconnected
-from thoughtgate.config.clients.files import BACKUP, backups, read, write
 from thoughtgate.config.clients.places import CLIENTS
+from thoughtgate.config.originals import BACKUP, backups, read, write
 from thoughtgate.config.texts import Unreadable
 from thoughtgate.core.errors import ConfigError
 
