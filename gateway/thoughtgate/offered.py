@@ -6,10 +6,9 @@ that could mean two servers is shown under a scheme that names the server, and o
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -20,15 +19,17 @@ from thoughtgate.core.domains import Domain
 from thoughtgate.core.json import JsonObject, JsonValue, digest
 from thoughtgate.core.tools import Effect, Item, Kind, Offer
 from thoughtgate.offers import Offers
+from thoughtgate.uris import becomes, own_uri, spellings, split_uri
 from thoughtgate.wire.strict import dumps
 
 TAG: Final = "tag:"
 KINDS: Final = ("tool:", "prompt:", "resource:")
 """What a rule of a domain may begin with, to fit one kind of thing only."""
 
-_OWN: Final = "thoughtgate+"
+MOST_LOOKED_UP: Final = 1_000
+"""URIs of one result that are looked up; further ones name their server, needed or not."""
+
 _TASK: Final = "taskId"
-_EXPRESSION: Final = re.compile(r"\{[^{}]*\}")
 _CORE: Final = re.compile(
     r"(initialize|ping|(tools|prompts|resources|completion|logging|server|sampling|elicitation"
     r"|roots|subscriptions|notifications)/.*)"
@@ -97,13 +98,12 @@ class Offered:
     def route(self, uri: str) -> tuple[str, str] | None:
         """Return (server, the server's own URI), None when it is not clear whose it is."""
         server, true = split_uri(uri)
-        if server:
+        if server and not self._alone_with(server, uri):
             return (server, true) if self._may_serve(server, true) else None
-        for claims in (self.owners.get(uri, ()), self._matching(uri), tuple(self.servers)):
-            if claims:
-                sole = len(claims) == 1 and self._may_serve(claims[0], uri)
-                return (claims[0], uri) if sole else None
-        return None
+        # templates are many, and few URIs need them: they are looked at only then
+        claims = self.owners.get(uri) or self._matching(uri) or tuple(self.servers)
+        sole = len(claims) == 1 and self._may_serve(claims[0], uri)
+        return (claims[0], uri) if sole else None
 
     def shown_uri(self, server: str, uri: str) -> str:
         """Return a server's URI as clients of this domain know it."""
@@ -143,26 +143,21 @@ class Offered:
     def _with_shown_uris(self, server: str, raw: bytes) -> bytes:
         if not any(mark in raw for mark in _URI_MARKS):
             return raw
+        known: dict[str, str] = {}
+
+        def named(uri: str) -> str:
+            if uri not in known and len(known) >= MOST_LOOKED_UP:
+                return own_uri(server, uri)
+            if uri not in known:
+                known[uri] = self.shown_uri(server, uri)
+            return known[uri]
+
         members = _members(raw)
         for holder in _HOLDERS:
             if holder in members:
                 value = _value(members[holder])
-                members[holder] = msgspec.Raw(dumps(self._renamed(server, value)))
+                members[holder] = msgspec.Raw(dumps(_renamed(value, named)))
         return dumps(members)
-
-    def _renamed(self, server: str, value: JsonValue) -> JsonValue:
-        """Return content blocks, messages or resource contents with shown URIs."""
-        if isinstance(value, list):
-            return [self._renamed(server, one) for one in value]
-        if not isinstance(value, dict):
-            return value
-        renamed: dict[str, Any] = dict(value)
-        if isinstance(value.get("uri"), str):
-            renamed["uri"] = self.shown_uri(server, value["uri"])
-        for inner in ("resource", "content"):
-            if isinstance(value.get(inner), dict | list):
-                renamed[inner] = self._renamed(server, value[inner])
-        return renamed
 
     def _resource(self, wanted: ItemName) -> Item | None:
         found = self.route(wanted.name)
@@ -196,14 +191,18 @@ class Offered:
         return tuple(
             name
             for name, offers in self.servers.items()
-            if any(_template(one.name).fullmatch(uri) for one in offers.templates)
+            if any(becomes(one.name, uri) for one in offers.templates)
         )
+
+    def _alone_with(self, server: str, uri: str) -> bool:
+        """Tell whether a URI that names a server is the only server's own: a gateway behind us."""
+        return self.plain_uris and (server not in self.servers or uri in self.owners)
 
     def _may_serve(self, server: str, uri: str) -> bool:
         offers = self.servers.get(server)
         if offers is None or self.domain is None:
             return False
-        return shows(self.domain, "resource:", f"{server}/{uri}", offers.tags)
+        return shows_uri(self.domain, server, uri, offers.tags)
 
 
 def offered(domain: Domain, catalog: Catalog, servers: Iterable[str]) -> Offered:
@@ -258,25 +257,51 @@ def fits(rule: str, kind: str, path: str, tags: frozenset[str]) -> bool:
     return fnmatchcase(path, rule)
 
 
-def own_uri(server: str, uri: str) -> str:
-    """Return a URI that names its server: `thoughtgate+SERVER:` before the server's own."""
-    return f"{_OWN}{server}:{uri}"
-
-
-def split_uri(uri: str) -> tuple[str, str]:
-    """Return (server, its own URI) of what `own_uri` made, else an empty server and the URI."""
-    if not uri.startswith(_OWN):
-        return "", uri
-    server, colon, rest = uri.removeprefix(_OWN).partition(":")
-    return (server, rest) if colon and rest else ("", uri)
+def shows_uri(domain: Domain, server: str, uri: str, tags: frozenset[str]) -> bool:
+    """Tell whether a domain's rules let a URI through; no other spelling gets past them."""
+    if not any(map(_minds_uris, (*domain.include, *domain.exclude))):
+        return shows(domain, "resource:", f"{server}/{uri}", tags)
+    same = spellings(uri)
+    return (
+        same is not None
+        and shows(domain, "resource:", f"{server}/{uri}", tags)
+        and not any(
+            fits(rule, "resource:", f"{server}/{one}", tags)
+            for rule in domain.exclude
+            for one in same
+        )
+    )
 
 
 def _split(value: JsonValue) -> tuple[str, str]:
     return split_uri(value) if isinstance(value, str) else ("", "")
 
 
-def _visible(domain: Domain, offers: Iterable[Offer], kind: str = "resource:") -> list[Offer]:
-    return [one for one in offers if shows(domain, kind, f"{one.server}/{one.name}", one.tags)]
+def _minds_uris(rule: str) -> bool:
+    """Tell whether a rule may look at more of a resource than its server and tags."""
+    if rule.startswith((TAG, "tool:", "prompt:")):
+        return False
+    _, slash, rest = rule.removeprefix("resource:").partition("/")
+    return not slash or rest != "*"
+
+
+def _visible(domain: Domain, offers: Iterable[Offer]) -> list[Offer]:
+    return [one for one in offers if shows_uri(domain, one.server, one.name, one.tags)]
+
+
+def _renamed(value: JsonValue, named: Callable[[str], str]) -> JsonValue:
+    """Return content blocks, messages or resource contents with the URIs that `named` gives."""
+    if isinstance(value, list):
+        return [_renamed(one, named) for one in value]
+    if not isinstance(value, dict):
+        return value
+    renamed: dict[str, Any] = dict(value)
+    if isinstance(value.get("uri"), str):
+        renamed["uri"] = named(value["uri"])
+    for inner in ("resource", "content"):
+        if isinstance(value.get(inner), dict | list):
+            renamed[inner] = _renamed(value[inner], named)
+    return renamed
 
 
 def _owners(offers: Iterable[Offer]) -> Mapping[str, tuple[str, ...]]:
@@ -292,7 +317,12 @@ def _opens(domain: Domain, offers: Offers) -> bool:
 
 
 def _prompts(domain: Domain, catalog: Catalog) -> tuple[tuple[Shown, ...], tuple[str, ...]]:
-    chosen = [one for some in catalog.offers for one in _visible(domain, some.prompts, "prompt:")]
+    chosen = [
+        one
+        for some in catalog.offers
+        for one in some.prompts
+        if shows(domain, "prompt:", f"{one.server}/{one.name}", one.tags)
+    ]
     names = [advertised_name(*one.key) if domain.prefixed else one.name for one in chosen]
     claims = Counter(names)
     shown = tuple(
@@ -343,9 +373,3 @@ def _item(kind: Kind, found: Shown | None) -> Item | None:
         tags=offer.tags,
         call_timeout=offer.call_timeout,
     )
-
-
-@lru_cache(maxsize=4096)
-def _template(text: str) -> re.Pattern[str]:
-    """Return a pattern of what a URI template (RFC 6570) can become; an expression is anything."""
-    return re.compile(".*".join(map(re.escape, _EXPRESSION.split(text))), re.DOTALL)

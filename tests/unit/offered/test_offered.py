@@ -10,8 +10,9 @@ from thoughtgate.core.calls import ItemName
 from thoughtgate.core.domains import Domain
 from thoughtgate.core.json import JsonObject, JsonValue
 from thoughtgate.core.tools import Kind
-from thoughtgate.offered import Offered, own_uri, split_uri
+from thoughtgate.offered import MOST_LOOKED_UP, Offered
 from thoughtgate.testing.values import make_listing, make_server
+from thoughtgate.uris import own_uri, split_uri
 from thoughtgate.views import build
 
 HAS: JsonObject = {"resources": {}}
@@ -142,7 +143,7 @@ def test_what_a_rule_hides_is_reached_by_no_spelling_of_its_uri() -> None:
     shown = show(two(), exclude=("a/file:///a", "b/*"))
     assert shown.route("file:///x") == ("a", "file:///x")
     for uri in ("file:///a", "thoughtgate+a:file:///a", "thoughtgate+b:mem://b", "mem://b"):
-        assert shown.route(uri) in {None, ("a", "mem://b")}
+        assert shown.route(uri) in {None, ("a", "mem://b"), ("a", "thoughtgate+b:mem://b")}
 
 
 def test_own_names_of_prompts_are_left_out_where_they_would_be_ambiguous() -> None:
@@ -208,3 +209,69 @@ def test_a_task_leads_back_to_the_server_that_made_it() -> None:
 @pytest.mark.parametrize("uri", ["file:///a", "a:b:c", "thoughtgate+x:y", ""])
 def test_a_uri_with_its_server_s_name_splits_into_the_two_again(uri: str) -> None:
     assert split_uri(own_uri("srv", uri)) == (("srv", uri) if uri else ("", own_uri("srv", "")))
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file:///secret/x",
+        "file:/secret/x",
+        "FILE:///secret/x",
+        "file://localhost/secret/x",
+        "file:////secret//x",
+        "file:///./secret/x",
+        "file:///%73ecret/x",
+        "file:///%2573ecret/x",
+        "file:///secret%2fx",
+        "file:///public/../secret/x",
+        "file:///public/%2e%2e/secret/x",
+        "file:///public/..\\secret/x",
+        "file:///%" + "25" * 9 + "73ecret/x",
+        "thoughtgate+inner:file:///secret/x",
+        "thoughtgate+f:thoughtgate+g:file:///%73ecret/x",
+    ],
+)
+def test_no_spelling_of_a_uri_gets_past_a_rule(uri: str) -> None:
+    server = {"capabilities": HAS}
+    excluding = show(catalog(f=dict(server)), exclude=("resource:f/file:///secret/*",))
+    assert excluding.route(uri) is None
+    including = show(catalog(f=dict(server)), include=("f/tool", "f/", "f/file:///public/*"))
+    assert including.route(uri) is None
+    for shown in (excluding, including):
+        assert shown.route("file:///public/a%20b?q=1") == ("f", "file:///public/a%20b?q=1")
+
+
+def test_a_rule_for_one_resource_holds_with_a_query_and_a_fragment_too() -> None:
+    shown = show(catalog(f={"capabilities": HAS}), exclude=("resource:f/file:///etc/passwd",))
+    assert shown.route("file:///etc/passwd?a#b") is None
+    assert shown.route("file:///etc/passwd2") is not None
+
+
+def test_a_domain_without_rules_for_uris_passes_any_spelling_on() -> None:
+    shown = show(catalog(f={"capabilities": HAS}), include=("f/*",), exclude=("tag:x",))
+    assert shown.route("git://x/../y") == ("f", "git://x/../y")
+
+
+def test_a_gateway_behind_the_only_server_keeps_its_own_uris() -> None:
+    """The inner one names its servers by the same scheme; one may even have our server's name."""
+    listed = ("thoughtgate+a:file:///x", "thoughtgate+inner:file:///x")
+    shown = show(catalog(a={"resources": resources(*listed), "capabilities": HAS}))
+    for one in shown.resources:
+        assert shown.route(one.name) == ("a", one.offer.name)
+
+
+def test_a_server_cannot_speak_for_another_by_listing_a_uri_that_names_it() -> None:
+    liar = {"resources": resources("thoughtgate+b:file:///x"), "capabilities": HAS}
+    shown = show(catalog(b=dict(TWO["b"]), liar=liar))
+    assert shown.route("thoughtgate+b:file:///x") == ("b", "file:///x")
+    (lied,) = [one for one in shown.resources if one.offer.server == "liar"]
+    assert shown.route(lied.name) == ("liar", "thoughtgate+b:file:///x")
+
+
+def test_so_many_uris_that_looking_them_up_would_take_long_all_lead_back() -> None:
+    shown = show(two())
+    uris = [f"db://t/{number}" for number in range(MOST_LOOKED_UP + 1)]
+    raw = json.dumps({"content": [{"type": "resource_link", "uri": uri} for uri in uris]}).encode()
+    got = [block["uri"] for block in json.loads(shown.translated("b", raw))["content"]]
+    assert got == [*uris[:-1], own_uri("b", uris[-1])]
+    assert [shown.route(uri) for uri in got] == [("b", uri) for uri in uris]
