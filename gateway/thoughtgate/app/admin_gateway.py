@@ -17,6 +17,7 @@ from thoughtgate.app.reloading import reload
 from thoughtgate.app.shown import audit_entries, audit_verdict
 from thoughtgate.core.errors import Overloaded
 from thoughtgate.registry.audit import AuditRecord, latest, verify
+from thoughtgate.registry.trouble import translated_files
 from thoughtgate.surface.admin_route import Ask
 from thoughtgate.surface.admin_values import (
     AuditPage,
@@ -71,8 +72,10 @@ async def back_up(desk: Desk, ask: Ask) -> BackedUp:
 
 def _backed_up(desk: Desk, name: str) -> BackedUp:
     folder = desk.loaded.home / "backups"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if len(os.listdir(folder)) >= MAX_BACKUPS:
+    with translated_files(folder):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        number = len(os.listdir(folder))
+    if number >= MAX_BACKUPS:
         raise Overloaded(message=f"{folder} holds {MAX_BACKUPS} files; remove old copies first")
     target = folder / name
     desk.app.registry.backup(target)

@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from thoughtgate.app.entries import all_servers
-from thoughtgate.app.stores import open_registry
+from thoughtgate.app.stores import opened_registry
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.errors import (
     ConfigError,
@@ -174,8 +174,7 @@ def stored(login: Login) -> StoredLogin:
 
 
 def _wish(loaded: Loaded, order: LoginOrder) -> Wish:
-    registry = open_registry(loaded)
-    try:
+    with opened_registry(loaded) as registry:
         server = _server(loaded, registry, order.server)
         account = _account(server)
         if account is None:
@@ -183,8 +182,6 @@ def _wish(loaded: Loaded, order: LoginOrder) -> Wish:
                 message=f"server {server.name} is a command; only a server at a url has a login"
             )
         before = _found(registry, account)
-    finally:
-        registry.close()
     assert isinstance(server.transport, HttpTransport)
     if any(name.lower() == "authorization" for name in server.transport.headers):
         raise ConfigError(
@@ -227,29 +224,23 @@ def _with_client(wish: Wish, order: LoginOrder, before: Login | None) -> Wish:
 
 
 def _keep(loaded: Loaded, login: Login) -> None:
-    registry = open_registry(loaded)
-    try:
+    with opened_registry(loaded) as registry:
         server = _server(loaded, registry, login.account.server)
         if _account(server) != login.account:
             raise ConfigError(
                 message=f"server {server.name} has moved while you logged in; log in again"
             )
         registry.put_login(stored(login))
-    finally:
-        registry.close()
 
 
 def _forget(loaded: Loaded, name: str) -> tuple[bool, Login | None]:
-    registry = open_registry(loaded)
-    try:
+    with opened_registry(loaded) as registry:
         account = _account(_server(loaded, registry, name))
         try:
             login = _found(registry, account)
         except (StoreSealed, StoreCorrupt):
             login = None  # it can be forgotten, but not given back
         return registry.remove_login(name), login
-    finally:
-        registry.close()
 
 
 def _server(loaded: Loaded, registry: Registry, name: str) -> Server:

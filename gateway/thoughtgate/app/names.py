@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from thoughtgate.app.entries import all_domains, shown_servers
 from thoughtgate.app.offline import offline_catalog, offline_view
-from thoughtgate.app.stores import open_registry, registry_file
+from thoughtgate.app.stores import opened_registry, registry_file
 from thoughtgate.config.files import Loaded, survey
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 from thoughtgate.registry.store import Registry
@@ -62,8 +62,5 @@ def _from_registry(loaded: Loaded, look: Callable[[Loaded, Registry], T], withou
     """Return what a look at the registry gives; `without` when there is no registry yet."""
     if not registry_file(loaded).exists():
         return without
-    registry = open_registry(loaded)
-    try:
+    with opened_registry(loaded) as registry:
         return look(loaded, registry)
-    finally:
-        registry.close()

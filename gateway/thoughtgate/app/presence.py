@@ -49,12 +49,16 @@ def running(home: Path) -> tuple[Presence, ...]:
 def _written(file: Path, presence: Presence) -> int | None:
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError:
         return None
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, msgspec.json.encode(presence))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.write(descriptor, msgspec.json.encode(presence))
+    except OSError:  # such as a full disk
+        file.unlink(missing_ok=True)
+        os.close(descriptor)
+        return None
     return descriptor
 
 

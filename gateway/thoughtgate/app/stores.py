@@ -4,6 +4,8 @@ Never makes up a key: it comes from the OS keyring or from a 0600 file beside th
 """
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,21 @@ def open_registry(loaded: Loaded) -> Registry:
     key_file = KeyFile(loaded.home / "registry.key")
     keyring = _keyring(file) if loaded.settings.gateway.key == "keyring" else None
     return Registry.open(file, vault=Vault(choose(key_file, keyring)))
+
+
+@contextmanager
+def opened_registry(loaded: Loaded) -> Iterator[Registry]:
+    """Give the registry, closed at the end of the block.
+
+    Raises:
+        StoreError: It cannot be used.
+        ConfigError: A keyring is asked for, but there is none.
+    """
+    registry = open_registry(loaded)
+    try:
+        yield registry
+    finally:
+        registry.close()
 
 
 def _keyring(file: Path) -> KeySource:

@@ -15,10 +15,10 @@ import click
 from thoughtgate.app.entries import all_domains
 from thoughtgate.app.masks import shown_command, shown_url
 from thoughtgate.app.presence import running
-from thoughtgate.app.stores import registry_file
+from thoughtgate.app.stores import opened_registry, registry_file
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import clean, json_flag, note, show, table
-from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.config.clients.diffs import diff
 from thoughtgate.config.clients.edits import FORMS, connected, disconnected, entries
 from thoughtgate.config.clients.entries import (

@@ -19,8 +19,9 @@ from thoughtgate.app.shown import (
     rules_of,
     server_entries,
 )
+from thoughtgate.app.stores import opened_registry
 from thoughtgate.cli.desks import Say
-from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.domains import Domain
 from thoughtgate.core.errors import ConfigError

@@ -12,8 +12,9 @@ from pathlib import Path
 from thoughtgate.app.compose import App, opened
 from thoughtgate.app.requests import view_of
 from thoughtgate.app.shown import domain_tools, effect_warnings, held_tools
+from thoughtgate.app.stores import opened_registry
 from thoughtgate.cli.desks import Say
-from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.tools import Effect
 from thoughtgate.surface.admin_values import (

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import click
 
 from thoughtgate.app.masks import secret_names, shown_transport
+from thoughtgate.app.stores import opened_registry
 from thoughtgate.cli.output import count, json_flag, note, show, table
-from thoughtgate.cli.settings import loaded_or_fail, opened_registry
+from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.config.files import Loaded
 from thoughtgate.config.imports.folders import Folders, folders_of
 from thoughtgate.config.imports.formats import AUTO, FORMATS, Document, read_document

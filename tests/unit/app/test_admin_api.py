@@ -293,6 +293,14 @@ async def test_what_is_said_of_a_tool_in_vain_is_warned_of(tmp_path: Path) -> No
     assert "thoughtgate.toml" in warned["filed", "fixed"]
 
 
+async def test_a_folder_of_copies_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    async with api(tmp_path) as ours:
+        (tmp_path / "state" / "backups").touch()
+        reply = await ours.ask("back_up", {"name": "copy.db"})
+    assert reply.code == "store_error"
+    assert "backups" in reply.body["detail"]
+
+
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "/etc/x", "a" * 101, "a\nb"])
 async def test_a_copy_stands_only_where_copies_stand(tmp_path: Path, name: str) -> None:
     async with api(tmp_path) as ours:

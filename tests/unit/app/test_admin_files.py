@@ -1,6 +1,7 @@
 """The files beside the admin API: the token that only its owner may read, and who runs."""
 
 import os
+import resource
 import stat
 import threading
 from pathlib import Path
@@ -103,3 +104,14 @@ def test_a_folder_that_cannot_be_written_is_no_reason_not_to_run(tmp_path: Path)
     (tmp_path / FOLDER).write_text("a file", encoding="utf-8")
     with present(tmp_path, HERE):
         assert running(tmp_path) == ()
+
+
+def test_a_disk_without_room_is_no_reason_not_to_run(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with present(tmp_path, HERE):
+            assert running(tmp_path) == ()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list((tmp_path / FOLDER).iterdir()) == []

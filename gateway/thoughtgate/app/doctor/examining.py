@@ -16,7 +16,7 @@ from thoughtgate.app.doctor.servers import PATIENCE, Asked, Noting, check_server
 from thoughtgate.app.doctor.tools import check_tools, part
 from thoughtgate.app.entries import all_domains, all_servers
 from thoughtgate.app.logins import read_logins
-from thoughtgate.app.stores import open_registry, registry_file
+from thoughtgate.app.stores import opened_registry, registry_file
 from thoughtgate.app.tracing import trace_variables
 from thoughtgate.catalog import Part
 from thoughtgate.config.files import Surveyed
@@ -25,6 +25,7 @@ from thoughtgate.config.values import domains_of, servers_of
 from thoughtgate.core.domains import DEFAULT_DOMAIN, Domain
 from thoughtgate.core.errors import ConfigError, StoreError
 from thoughtgate.core.servers import Server
+from thoughtgate.registry.store import Registry
 from thoughtgate.upstream.http_client import Limits, PooledClient
 from thoughtgate.upstream.opening import Means
 from thoughtgate.upstream.ports import Identity
@@ -153,7 +154,8 @@ def _learn(about: Examination) -> Finding | None:
     """Read the registry; what keeps it from telling is returned."""
     loaded, path = about.surveyed.loaded, about.registry
     try:
-        registry = open_registry(loaded)
+        with opened_registry(loaded) as registry:
+            return _learned(about, registry)
     except StoreError as error:
         return store.judged_error(error, path)
     except ConfigError as error:
@@ -163,17 +165,17 @@ def _learn(about: Examination) -> Finding | None:
             what=error.message,
             mend='write key = "file" under [gateway]',
         )
+
+
+def _learned(about: Examination, registry: Registry) -> Finding | None:
+    loaded = about.surveyed.loaded
+    about.servers = all_servers(loaded, registry)
+    about.logins = HeldLogins(read_logins(about.servers, registry))
     try:
-        about.servers = all_servers(loaded, registry)
-        about.logins = HeldLogins(read_logins(about.servers, registry))
         about.domains = all_domains(loaded, registry)
-    except StoreError as error:
-        return store.judged_error(error, path)
     except ConfigError as error:
         what, _, mend = error.message.partition("; ")
-        return Finding(code="config_invalid", where=str(path), what=what, mend=mend)
-    finally:
-        registry.close()
+        return Finding(code="config_invalid", where=str(about.registry), what=what, mend=mend)
     return None
 
 
