@@ -22,7 +22,7 @@ from tests.support.fake_gateway import FakeGateway, done
 from tests.support.mcp_faces import Connect, connecting
 from tests.support.waiting import until, within
 from thoughtgate.core.calls import Call, Notice, NoticeKind, Question, Result
-from thoughtgate.core.errors import CallerReplied, NotAsked
+from thoughtgate.core.errors import CallerReplied, NotAsked, UpstreamReplied
 from thoughtgate.core.tools import Kind
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")  # sampling still works
@@ -124,6 +124,20 @@ async def test_a_resource_that_nobody_has_is_named_in_the_error(
             await client.read_resource("test://nowhere")
     assert caught.value.code == (-32002 if mode == OLD else -32602)
     assert caught.value.error.data["uri"] == "test://nowhere"
+
+
+async def test_a_resource_that_an_old_server_misses_is_told_in_the_code_of_the_era(
+    gateway: FakeGateway, connect: Connect, mode: str
+) -> None:
+    async def miss(call: Call) -> Result:
+        raise UpstreamReplied(rpc_code=-32002, rpc_message="gone", rpc_data={"uri": "x:theirs"})
+
+    gateway.offer("uri", "test://gone", miss)
+    async with connect() as client:
+        with pytest.raises(MCPError) as caught:
+            await within(client.read_resource("test://gone"))
+    code, uri = (-32002, "x:theirs") if mode == OLD else (-32602, "test://gone")
+    assert (caught.value.code, caught.value.data["uri"]) == (code, uri)
 
 
 async def test_a_prompt_that_nobody_has_is_an_error(connect: Connect) -> None:

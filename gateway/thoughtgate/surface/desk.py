@@ -19,7 +19,7 @@ from thoughtgate.core.calls import (
     Session,
     ToolName,
 )
-from thoughtgate.core.errors import GateError, UnknownTarget
+from thoughtgate.core.errors import GateError, UnknownTarget, UpstreamReplied
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
 from thoughtgate.core.tools import Kind
@@ -28,6 +28,7 @@ from thoughtgate.surface.pages import Pages, WriteList
 from thoughtgate.surface.ports import Calls
 from thoughtgate.surface.relay import Line, Relay
 from thoughtgate.views import View
+from thoughtgate.wire import codes
 from thoughtgate.wire.requests import Wanted, read_request
 
 _RESOURCES: Final = frozenset({Kind.RESOURCE, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE})
@@ -168,4 +169,11 @@ def _failed(error: GateError, wanted: Wanted, era: Era) -> Result:
             raise unknown_method(wanted.name) from None
         if wanted.kind in _RESOURCES:
             raise no_resource(wanted.name, era) from None
+    elif wanted.kind in _RESOURCES and _old_no_resource(error) and era is Era.STATELESS:
+        raise no_resource(wanted.name, era) from None
     raise error
+
+
+def _old_no_resource(error: GateError) -> bool:
+    """Tell whether a server has no such resource, by the code that the new era gave up."""
+    return isinstance(error, UpstreamReplied) and error.rpc_code == codes.NO_RESOURCE
