@@ -18,7 +18,7 @@ from thoughtgate.app.presence import running
 from thoughtgate.app.stores import opened_registry, registry_file
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import clean, json_flag, note, show, table
-from thoughtgate.cli.settings import loaded_or_fail
+from thoughtgate.cli.settings import loaded_or_fail, machine
 from thoughtgate.config.clients.diffs import diff
 from thoughtgate.config.clients.edits import FORMS, connected, disconnected, entries
 from thoughtgate.config.clients.entries import (
@@ -35,7 +35,6 @@ from thoughtgate.config.clients.entries import (
 from thoughtgate.config.clients.places import (
     CLIENTS,
     Client,
-    Machine,
     place,
     project_place,
     traces,
@@ -146,7 +145,7 @@ def disconnect(context: click.Context, /, program: str, **given: Any) -> None:
 
 def _row(chosen: Client, project: Path | None, port: int) -> dict[str, Any]:
     """Return how a client stands, as JSON."""
-    path = project_place(chosen, project.absolute()) if project else place(chosen, _machine())
+    path = project_place(chosen, project.absolute()) if project else place(chosen, machine())
     found, problem = list[Connection](), ""
     try:
         file = read(path)
@@ -187,13 +186,9 @@ def _shown(found: Connection) -> str:
     return " ".join(shown_command(found.target.split(" ")))
 
 
-def _machine() -> Machine:
-    return Machine(platform=sys.platform, home=Path.home(), environ=os.environ)
-
-
 def _was_used(chosen: Client) -> bool:
     """Say whether a client left traces on this machine."""
-    return any(trace.exists() for trace in traces(chosen, _machine()))
+    return any(trace.exists() for trace in traces(chosen, machine()))
 
 
 def _place(chosen: Client, given: dict[str, Any]) -> Path:
@@ -205,7 +200,7 @@ def _place(chosen: Client, given: dict[str, Any]) -> Path:
         return Path(path).absolute()
     if project and not project.is_dir():
         raise ConfigError(message=f"{project}: no such folder")
-    return project_place(chosen, project.absolute()) if project else place(chosen, _machine())
+    return project_place(chosen, project.absolute()) if project else place(chosen, machine())
 
 
 def _name(name: str) -> str:

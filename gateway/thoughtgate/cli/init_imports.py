@@ -3,15 +3,15 @@
 Never changes a client's file; a file that cannot be imported keeps no other one from it.
 """
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 
 from thoughtgate.cli.server_import import import_
+from thoughtgate.cli.settings import machine
 from thoughtgate.config.clients.edits import entries
-from thoughtgate.config.clients.places import CLIENTS, Machine, place
+from thoughtgate.config.clients.places import CLIENTS, place
 from thoughtgate.config.imports.names import proper_name
 from thoughtgate.config.originals import read
 from thoughtgate.config.texts import Unreadable
@@ -20,11 +20,10 @@ from thoughtgate.core.errors import GateError
 
 def found_files() -> Mapping[Path, tuple[str, ...]]:
     """Return the clients' files that hold servers, with the names that no file before it has."""
-    machine = Machine(platform=sys.platform, home=Path.home(), environ=os.environ)
     found: dict[Path, tuple[str, ...]] = {}
     taken: set[str] = set()
     for client in CLIENTS.values():
-        file = place(client, machine)
+        file = place(client, machine())
         try:
             names = tuple(entries(read(file).text, client)) if file.is_file() else ()
         except (GateError, Unreadable):

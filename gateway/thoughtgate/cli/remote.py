@@ -4,7 +4,9 @@ Never registers a command there: those are for who sits at that machine.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -23,6 +25,9 @@ _THERE, _NOT_THERE = {"If-Match": "*"}, {"If-None-Match": "*"}
 _PAGE = 500
 _ATTEMPTS = 10
 """How often a change is tried on what is there by then, while others change things too."""
+
+
+P = TypeVar("P", values.ServerList, values.DomainList, values.DomainTools, values.AuditPage)
 
 
 class RemoteServers:
@@ -95,11 +100,8 @@ class RemoteServers:
         self._line.do(values.ServerEntry, method, "servers", name, body=body, match=match)
 
     def _entries(self) -> Iterator[values.ServerEntry]:
-        cursor: str | None = ""
-        while cursor is not None:
-            found = self._line.get(values.ServerList, "servers", query=_page(cursor))
-            yield from found.servers
-            cursor = found.next
+        for page in _pages(self._line, values.ServerList, "servers"):
+            yield from page.servers
 
 
 class RemoteDomains:
@@ -110,13 +112,8 @@ class RemoteDomains:
 
     def listed(self) -> tuple[values.DomainEntry, ...]:
         """Return them by name."""
-        every: list[values.DomainEntry] = []
-        cursor: str | None = ""
-        while cursor is not None:
-            found = self._line.get(values.DomainList, "domains", query=_page(cursor))
-            every += found.domains
-            cursor = found.next
-        return tuple(every)
+        pages = _pages(self._line, values.DomainList, "domains")
+        return tuple(entry for page in pages for entry in page.domains)
 
     def shown(self, name: str) -> tuple[values.DomainEntry, tuple[values.DomainTool, ...]]:
         """Return one, and the tools that it shows."""
@@ -189,15 +186,9 @@ class RemoteRecords:
 
     def rows(self, last: int, *, notes: bool) -> tuple[values.AuditEntry, ...]:
         """Return the newest rows, newest first."""
-        rows: list[values.AuditEntry] = []
-        cursor: str | None = ""
-        while cursor is not None and len(rows) < last:
-            query = _page(cursor, min(_PAGE, last - len(rows)))
-            query["notes"] = str(notes).lower()
-            found = self._line.get(values.AuditPage, "audit", query=query)
-            rows += found.rows
-            cursor = found.next
-        return tuple(rows)
+        asked = {"notes": str(notes).lower(), "limit": str(min(last, _PAGE))}
+        pages = _pages(self._line, values.AuditPage, "audit", **asked)
+        return tuple(islice((row for page in pages for row in page.rows), last))
 
     def verified(self) -> values.AuditVerdict:
         """Return whether the log is whole."""
@@ -224,14 +215,15 @@ def checked(line: Line, name: str) -> str:
 
 def listed_tools(line: Line, domain: str) -> values.DomainTools:
     """Return all that a domain shows, page by page."""
-    where = ("domains", domain, "tools")
-    found = line.get(values.DomainTools, *where, query=_page(""))
-    tools = list(found.tools)
-    while found.next is not None:
-        found = line.get(values.DomainTools, *where, query=_page(found.next))
-        tools += found.tools
-    return msgspec.structs.replace(found, tools=tuple(tools))
+    first, *others = _pages(line, values.DomainTools, "domains", domain, "tools")
+    tools = (*first.tools, *(tool for page in others for tool in page.tools))
+    return msgspec.structs.replace(first, tools=tools)
 
 
-def _page(cursor: str, limit: int = _PAGE) -> dict[str, str | int]:
-    return {"limit": limit, "cursor": cursor}
+def _pages(line: Line, kind: type[P], *path: str, **query: str | int) -> Iterator[P]:
+    """Yield a list page by page, as far as somebody reads."""
+    cursor: str | None = ""
+    while cursor is not None:
+        page = line.get(kind, *path, query={"limit": _PAGE, "cursor": cursor, **query})
+        yield page
+        cursor = page.next

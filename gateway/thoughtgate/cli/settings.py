@@ -4,9 +4,11 @@ Never caches: a command reads its configuration once.
 """
 
 import os
+import sys
 from pathlib import Path
 
 from thoughtgate.cli.target import refuse_remote
+from thoughtgate.config.clients.places import Machine
 from thoughtgate.config.files import Loaded, load
 
 
@@ -18,3 +20,8 @@ def loaded_or_fail(file: Path | None) -> Loaded:
     """
     refuse_remote()
     return load(file, os.environ)
+
+
+def machine() -> Machine:
+    """Return what the places of other programs' files depend on."""
+    return Machine(platform=sys.platform, home=Path.home(), environ=os.environ)

@@ -1,10 +1,18 @@
-"""TOML as a value, each fault with its line and column. Never changes a text."""
+"""TOML: a text as a value, each fault with its line and column; and values as text.
 
+Never changes a text.
+"""
+
+import json
 import re
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 from thoughtgate.config.texts import BOM, Unreadable, fault
+
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+"""What a key is that needs no quotes."""
 
 _PLACE = re.compile(r"line (\d+), column (\d+)")
 
@@ -25,3 +33,25 @@ def read(text: str) -> dict[str, Any]:
         if place is None:
             raise fault(text, len(text), why) from None
         raise Unreadable(why, int(place[1]), int(place[2])) from None
+
+
+def key_text(key: str) -> str:
+    """Return a key as it is written."""
+    return key if BARE.fullmatch(key) else _string(key)
+
+
+def value_text(value: Any) -> str:
+    """Return text, a list or an object as TOML on one line; anything else is as in JSON."""
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{key_text(key)} = {value_text(item)}" for key, item in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(value_text, value))}]"
+    return json.dumps(value) if isinstance(value, bool | int | float) else str(value)
+
+
+def _string(text: str) -> str:
+    """Return a basic string; JSON's escapes are TOML's, but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -3,13 +3,13 @@
 Never writes a file; what it returns is read by our own loader as what was chosen.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
-from msgspec import Meta
+from msgspec import NODEFAULT, Meta
+from msgspec.structs import FieldInfo
 
 from thoughtgate.config.settings import (
     DomainSettings,
@@ -18,6 +18,7 @@ from thoughtgate.config.settings import (
     ModelSettings,
     ServerSettings,
 )
+from thoughtgate.config.toml import value_text
 
 _HEAD = """\
 # Configuration of thoughtgate. Lines that begin with `# ` and a key show a default: take the mark
@@ -67,8 +68,8 @@ def written(choices: Choices) -> str:
         gateway["traces"] = choices.traces
     parts = [
         _HEAD.rstrip("\n"),
-        *_section("gateway", GatewaySettings, gateway),
-        *_section("limits", LimitSettings, {}),
+        *_table("gateway", "gateway", GatewaySettings, gateway),
+        *_table("limits", "limits", LimitSettings, {}),
         *_server(choices),
         *_domain(choices),
         *_example("models", "models.local", ModelSettings, _MODEL),
@@ -107,10 +108,6 @@ def _domain(choices: Choices) -> Iterator[str]:
         yield from _table("domains", f"domains.{choices.domain}", DomainSettings, values)
 
 
-def _section(name: str, kind: type[msgspec.Struct], values: Mapping[str, object]) -> Iterator[str]:
-    yield from _table(name, name, kind, values)
-
-
 def _table(
     about: str, name: str, kind: type[msgspec.Struct], values: Mapping[str, object]
 ) -> Iterator[str]:
@@ -124,11 +121,8 @@ def _example(
     about: str, name: str, kind: type[msgspec.Struct], values: Mapping[str, object]
 ) -> Iterator[str]:
     """Yield a table that is a comment as a whole."""
-    yield ""
-    yield f"# {_WHY[about]}"
-    yield f"# [{name}]"
-    for line in _keys(kind, values):
-        yield line if line.startswith("#") else f"# {line}"
+    for line in _table(about, name, kind, values):
+        yield f"# {line}" if line and not line.startswith("#") else line
 
 
 def _keys(kind: type[msgspec.Struct], values: Mapping[str, object]) -> Iterator[str]:
@@ -138,11 +132,18 @@ def _keys(kind: type[msgspec.Struct], values: Mapping[str, object]) -> Iterator[
             continue
         why, key = _description(field.type), field.encode_name
         if key in values:
-            yield from (f"# {why}", f"{key} = {_toml(values[key])}")
+            yield from (f"# {why}", f"{key} = {value_text(values[key])}")
         elif field.default is None:
-            yield from (f"# {why} Not set by default.", f"# {key} = {_toml(_sample(field.type))}")
+            yield from (
+                f"# {why} Not set by default.",
+                f"# {key} = {value_text(_sample(field.type))}",
+            )
         else:
-            yield from (f"# {why}", f"# {key} = {_toml(field.default)}")
+            yield from (f"# {why}", f"# {key} = {value_text(_default(field))}")
+
+
+def _default(field: FieldInfo) -> object:
+    return field.default if field.default is not NODEFAULT else field.default_factory()
 
 
 def _is_table(kind: Any) -> bool:
@@ -173,21 +174,3 @@ def _within(kind: Any) -> Iterator[Any]:
     yield kind
     for part in get_args(kind) if get_origin(kind) is not Literal else ():
         yield from _within(part)
-
-
-def _toml(value: object) -> str:
-    """Return a value as TOML."""
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(value)
-    return "{}"
-
-
-def _text(value: str) -> str:
-    """Return a basic string; JSON's escapes are TOML's, but for DEL."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -3,16 +3,14 @@
 Never rewrites what it does not change: comments, order and line ends are the user's.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from thoughtgate.config.clients.text import MASK, Edit, Path, edited, newline
 from thoughtgate.config.texts import BOM, fault
-from thoughtgate.config.toml import read
+from thoughtgate.config.toml import BARE, key_text, read, value_text
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _KEY = re.compile(r'[ \t]*("(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|[A-Za-z0-9_-]+)[ \t]*')
 _LEAD = re.compile(rf"(?:[ \t\r\n{BOM}]|#[^\n]*)*")
 _BLANKS = re.compile(r"[ \t]*")
@@ -55,7 +53,7 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
         return _appended(kept, entry, value)
     for statement in statements:
         if statement.path == tuple(path) and statement.value is not None:
-            return edited(text, [Edit(statement.value, statement.body, _value(value))])
+            return edited(text, [Edit(statement.value, statement.body, value_text(value))])
     header = [s for s in statements if s.path == tuple(path[:-1]) and s.value is None]
     if header:
         return _added(text, _last_of(statements, header[0]), path[-1], value)
@@ -136,7 +134,7 @@ def _keys(text: str, at: int) -> tuple[Path, int]:
     """Return a dotted key that begins at `at`, and where it ends."""
     keys = list[str]()
     while match := _KEY.match(text, at):
-        keys.append(match[1] if _BARE.fullmatch(match[1]) else next(iter(read(f"{match[1]}=0"))))
+        keys.append(match[1] if BARE.fullmatch(match[1]) else next(iter(read(f"{match[1]}=0"))))
         at = match.end()
         if text[at : at + 1] != ".":
             break
@@ -196,8 +194,8 @@ def _appended(text: str, path: Path, entry: Mapping[str, Any]) -> str:
     if lead.strip(BOM):
         lead += "" if lead.endswith("\n") else line
         lead += "" if lead.endswith(("\n\n", "\n\r\n")) else line
-    head = f"[{'.'.join(map(_key, path))}]"
-    lines = [head, *(f"{_key(key)} = {_value(value)}" for key, value in entry.items())]
+    head = f"[{'.'.join(map(key_text, path))}]"
+    lines = [head, *(f"{key_text(key)} = {value_text(value)}" for key, value in entry.items())]
     return lead + "".join(f"{each}{line}" for each in lines)
 
 
@@ -205,27 +203,9 @@ def _added(text: str, last: _Statement, key: str, value: Any) -> str:
     """Return the text with a line after a statement."""
     line = newline(text)
     gap = "" if text[: last.end].endswith("\n") else line
-    return edited(text, [Edit(last.end, last.end, f"{gap}{_key(key)} = {_value(value)}{line}")])
-
-
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else _string(key)
-
-
-def _value(value: Any) -> str:
-    """Return text, a list or an object as TOML on one line; anything else is as in JSON."""
-    if isinstance(value, str):
-        return _string(value)
-    if isinstance(value, Mapping):
-        inner = ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items())
-        return f"{{ {inner} }}" if inner else "{}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
-    return json.dumps(value) if isinstance(value, bool | int | float) else str(value)
-
-
-def _string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return edited(
+        text, [Edit(last.end, last.end, f"{gap}{key_text(key)} = {value_text(value)}{line}")]
+    )
 
 
 def _no_comments(text: str) -> str:

@@ -3,11 +3,9 @@
 Never holds the value itself: it may be a secret.
 """
 
-import json
-import re
 from dataclasses import dataclass, replace
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
+from thoughtgate.config.toml import key_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +25,7 @@ class Place:
             return "".join(f"/{_escaped(str(step))}" for step in self.steps)
         said = ""
         for step in self.steps:
-            said += f"[{step}]" if isinstance(step, int) else f".{_quoted(step)}"
+            said += f"[{step}]" if isinstance(step, int) else f".{key_text(step)}"
         return said.removeprefix(".")
 
 
@@ -46,7 +44,3 @@ class Remark:
 
 def _escaped(step: str) -> str:
     return step.replace("~", "~0").replace("/", "~1")
-
-
-def _quoted(step: str) -> str:
-    return step if _BARE.fullmatch(step) else json.dumps(step, ensure_ascii=False)
