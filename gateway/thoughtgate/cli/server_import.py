@@ -118,6 +118,8 @@ def _text_of(file: Path) -> str:
         raise ConfigError(message="there is no such file") from None
     except OSError as error:
         raise ConfigError(message=f"it cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise ConfigError(message="no file can have such a name") from None
 
 
 def _folders(file: Path, workspace: object) -> Folders:

@@ -13,8 +13,12 @@ from typing import Any, NamedTuple, NoReturn
 from thoughtgate.config.texts import BOM, fault
 
 TOKEN = re.compile(
-    r'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\r\n]*|/\*.*?\*/|[\[\]{},:]|[^\s"\[\]{},:/]+|/', re.DOTALL
+    r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|//[^\r\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?'
+    r'|[\[\]{},:]|[^\s"\[\]{},:/]++|/',
+    re.DOTALL,
 )
+"""Strings and comments that nothing ends are whole, too: each would be looked through again."""
+
 SPACE = " \t\r\n"
 _NEXT = re.compile(r"[ \t\r\n]*")
 _CONSTANTS = {"NaN", "Infinity", "-Infinity"}
@@ -153,7 +157,7 @@ def _plain(text: str) -> Document:
     last, before, comma = "", "", 0
     for match in TOKEN.finditer(text):
         token, start = match[0], match.start()
-        if token.startswith(("//", "/*")):
+        if token.startswith("//") or (token.startswith("/*") and token.endswith("*/", 2)):
             blanks[start] = re.sub(r"[^\r\n]", " ", token)
             comments += [match.span()] if token.startswith("//") else []
             continue

@@ -106,8 +106,10 @@ def test_inputs_that_somebody_can_be_asked_for_are_gathered() -> None:
 
 
 def test_a_default_without_end_is_no_endless_work() -> None:
-    deep = "${A:-" * 200 + "x" + "}" * 200
+    deep = "${A:-" * 64 + "x" + "}" * 64
     assert filler()(deep) == "x"
+    with pytest.raises(ConfigError, match="inside one another"):
+        filler()("${A:-" + deep + "}")
 
 
 @pytest.mark.parametrize(

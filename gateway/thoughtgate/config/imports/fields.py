@@ -94,7 +94,7 @@ class Fields:
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.problem("must be a number", key)
             return None
-        if not 0.1 <= value * unit <= 86_400:
+        if not 0.1 / unit <= value <= 86_400 / unit:  # an integer may be beyond any float
             self.problem("must be between 0.1 and 86400 seconds", key)
             return None
         return float(value * unit)

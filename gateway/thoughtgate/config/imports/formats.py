@@ -4,6 +4,7 @@ Never reads a server's table; that is done in `servers`.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -123,8 +124,8 @@ def _read_json(text: str) -> Any:
 def _table(pairs: list[tuple[str, Any]]) -> JsonTable:
     table = JsonTable(pairs)
     if len(table) < len(pairs):
-        keys = [key for key, _ in pairs]
-        table.repeated = tuple(key for key in table if keys.count(key) > 1)
+        given = Counter(key for key, _ in pairs)
+        table.repeated = tuple(key for key, times in given.items() if times > 1)
     return table
 
 

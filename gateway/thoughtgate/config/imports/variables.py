@@ -14,6 +14,12 @@ from thoughtgate.config.imports.folders import OF_A_PROJECT
 from thoughtgate.core.errors import ConfigError
 
 _BRACE = re.compile(r"\$\{|\}")
+_DEEPEST = 64
+"""Variables that may stand inside one another, as defaults do."""
+
+_LONGEST = 2**20
+"""Characters of the longest value; no program takes as much."""
+
 _NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _OF_AN_EDITOR = {
     "cwd", "execPath", "defaultBuildTask", "file", "fileBasename", "fileBasenameNoExtension",
@@ -62,7 +68,7 @@ class Filler:
             ConfigError: One cannot be filled in.
         """
         parts: list[str] = []
-        at = 0
+        at, size = 0, len(text)
         while (start := text.find("${", at)) >= 0:
             end = _closing(text, start + 2)
             if end < 0:
@@ -71,6 +77,9 @@ class Filler:
                 parts.append(text[at : start - 1] + text[start : end + 1])
             else:
                 parts.append(text[at:start] + self._value(text[start + 2 : end]))
+                size += len(parts[-1])
+            if size > _LONGEST:
+                raise ConfigError(message=f"becomes longer than {_LONGEST} characters")
             at = end + 1
         return "".join([*parts, text[at:]])
 
@@ -140,10 +149,16 @@ class Filler:
 
 
 def _closing(text: str, at: int) -> int:
-    """Return where the brace closes that was opened just before `at`; -1 when nowhere."""
+    """Return where the brace closes that was opened just before `at`; -1 when nowhere.
+
+    Raises:
+        ConfigError: Too many stand inside one another.
+    """
     depth = 1
     for match in _BRACE.finditer(text, at):
         depth += 1 if match[0] == "${" else -1
+        if depth > _DEEPEST:
+            raise ConfigError(message=f"more than {_DEEPEST} variables stand inside one another")
         if depth == 0:
             return match.start()
     return -1
