@@ -272,3 +272,4 @@ def test_only_a_server_at_a_url_without_a_header_of_its_own_has_a_login(place: H
     assert "header of its own" in said["own"]
     assert "no server is named none" in said["none"]
     assert "there was no login" in place.invoke("server", "logout", "child").stderr
+    assert place.said("server", "logout", "child")["logout"] == "there was no login"

@@ -189,11 +189,18 @@ def _changed(entry: DomainPut, given: dict[str, Any]) -> DomainPut:
     return replace(entry, dress=dress, **new)
 
 
+_FORMS = {
+    "--rename": "SERVER/TOOL=NAME",
+    "--describe": "SERVER/TOOL=TEXT",
+    "--fix": "SERVER/TOOL:ARGUMENT=VALUE",
+}
+
+
 def _pairs(texts: tuple[str, ...], option: str) -> list[tuple[str, str]]:
     pairs = [text.partition("=") for text in texts]
     for key, equals, _ in pairs:
         if not equals or "/" not in key or (option == "--fix" and ":" not in key):
-            raise ConfigError(message=f"{option}: takes SERVER/TOOL… = …, got {key[:80]}")
+            raise ConfigError(message=f"{option} takes {_FORMS[option]}, got {key[:80]}")
     return [(key, word) for key, _, word in pairs]
 
 

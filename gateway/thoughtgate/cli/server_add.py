@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from thoughtgate.cli import desks
-from thoughtgate.cli.output import note
+from thoughtgate.cli.output import changed, json_flag, note
 from thoughtgate.cli.words import Seconds
 from thoughtgate.config.imports.names import is_sse_url, name_from_url
 from thoughtgate.core.errors import ConfigError
@@ -73,8 +73,11 @@ class _Add(click.Command):
 @click.option("--call-timeout", type=Seconds(), default=120.0)
 @click.option("--start-timeout", type=Seconds(), default=30.0)
 @click.option("--replace", is_flag=True, help="Change a server that is registered already.")
+@json_flag
 @click.pass_context
-def add(context: click.Context, /, name: str, replace: bool, **given: object) -> None:
+def add(
+    context: click.Context, /, name: str, replace: bool, as_json: bool, **given: object
+) -> None:
     """Register a server: NAME and a command after `--`, or a URL with or without a NAME.
 
     Without one, the server is named after the URL's host. Values of --env and --header are stored
@@ -85,8 +88,11 @@ def add(context: click.Context, /, name: str, replace: bool, **given: object) ->
         raise ConfigError(message=f"the name {name} is the gateway's own; choose another")
     entry = _entry(name, _transport(command, url, given), given)
     desks.servers(context.obj).put(entry, replace=replace)
-    note(f"server {name} registered; see its tools with: thoughtgate tool list")
-    note("see whether it answers with: thoughtgate server list --check")
+    lines = [
+        f"server {name} registered; see its tools with: thoughtgate tool list",
+        "see whether it answers with: thoughtgate server list --check",
+    ]
+    changed({"server": name, "registered": True}, lines, as_json=as_json)
 
 
 def _words(name: str, given: Mapping[str, object]) -> tuple[str, tuple[str, ...], str]:

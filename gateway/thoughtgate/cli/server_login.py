@@ -16,7 +16,7 @@ import click
 
 from thoughtgate.app.login_words import words_of
 from thoughtgate.cli.completing import server_names
-from thoughtgate.cli.output import note
+from thoughtgate.cli.output import changed, json_flag, note
 from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.cli.signals import interruptible
 from thoughtgate.core.errors import ConfigError
@@ -41,8 +41,9 @@ from thoughtgate.core.errors import ConfigError
     default=0,
     help="Port on 127.0.0.1 to come back to; else any free one.",
 )
+@json_flag
 @click.pass_obj
-def login(chosen: Path | None, /, name: str, no_browser: bool, **given: Any) -> None:
+def login(chosen: Path | None, /, name: str, no_browser: bool, as_json: bool, **given: Any) -> None:
     """Log in at a server that wants OAuth: a browser opens, and comes back here.
 
     The login is kept encrypted and renewed by itself; a running gateway takes it up.
@@ -56,20 +57,20 @@ def login(chosen: Path | None, /, name: str, no_browser: bool, **given: Any) -> 
     open_page = _printed if no_browser else _opened
     loaded = loaded_or_fail(chosen)
     state = asyncio.run(interruptible(logins.log_in(loaded, order, open_page)))
-    note(f"server {name}: {words_of(state, time.time())}")
+    words = words_of(state, time.time())
+    changed({"server": name, "login": words}, [f"server {name}: {words}"], as_json=as_json)
 
 
 @click.command()
 @click.argument("name", shell_complete=server_names)
+@json_flag
 @click.pass_obj
-def logout(chosen: Path | None, name: str) -> None:
+def logout(chosen: Path | None, name: str, as_json: bool) -> None:
     """Forget the login at a server, and give its tokens back where that can be done."""
     logins = import_module("thoughtgate.app.logins")
     told = asyncio.run(logins.log_out(loaded_or_fail(chosen), name))
-    if told is None:
-        note(f"server {name}: there was no login")
-    else:
-        note(f"server {name}: logged out; {told}")
+    words = "there was no login" if told is None else f"logged out; {told}"
+    changed({"server": name, "logout": words}, [f"server {name}: {words}"], as_json=as_json)
 
 
 def _secret(variable: str | None) -> str:

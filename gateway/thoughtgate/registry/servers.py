@@ -140,10 +140,7 @@ def _put_secrets(
 
 def _must_exist(found: int, name: str) -> None:
     if not found:
-        raise ConfigError(
-            message=f"no server named {name[:60]!r} in the registry; `thoughtgate server list` "
-            "shows the names"
-        )
+        raise ConfigError(message=f"no server is named {name[:60]}; see: thoughtgate server list")
 
 
 def _settings(server: Server) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """`server add`: by a command or by a URL, in every order that people write it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,13 @@ def test_what_means_nothing_is_refused(place: Home, arguments: tuple[str, ...], 
     assert result.exit_code == 2
     assert said in result.stderr
     assert transports(place) == {}
+
+
+def test_a_program_is_told_what_was_registered(place: Home) -> None:
+    result = place.invoke("server", "add", "x", "--json", "--", "srv", "--json")
+    assert json.loads(result.stdout) == {"server": "x", "registered": True}
+    assert result.stderr == ""
+    assert transports(place) == {"x": StdioTransport(argv=("srv", "--json"), cwd=str(Path.cwd()))}
 
 
 def test_a_url_of_the_older_transport_s_look_is_pointed_out(place: Home) -> None:
