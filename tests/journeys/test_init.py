@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +192,14 @@ class Screen:
         """Type a line."""
         os.write(self._end, f"{line}\n".encode())
 
+    def interrupted(self) -> int:
+        """Press Ctrl-C, and again where it is lost between a prompt and the read that follows."""
+        for _ in range(int(PATIENCE)):
+            self.process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                return self.process.wait(1)
+        return self.ended()
+
     def ended(self) -> int:
         """Return the exit code, as soon as there is one."""
         return self.process.wait(PATIENCE)
@@ -261,6 +269,5 @@ def test_an_interrupt_leaves_nothing_behind(user: Path, moment: str) -> None:
             if text.startswith(moment):
                 break
             screen.type("")
-        screen.process.send_signal(signal.SIGINT)
-        assert screen.ended() == Exit.INTERRUPTED
+        assert screen.interrupted() == Exit.INTERRUPTED
     assert not (user / ".config").exists()
