@@ -10,7 +10,7 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from thoughtgate.core.errors import ConfigError, UpstreamDenied
 
@@ -112,10 +112,10 @@ class Callback:
         if hosts != [self._host]:
             return 421, "This address answers to its own name only.", None
         method, _, target = line.partition(" ")
-        parts = urlsplit(target.partition(" ")[0])
-        if method != "GET" or parts.path != _PATH:
+        path, _, query = target.partition(" ")[0].partition("#")[0].partition("?")
+        if method != "GET" or path != _PATH:
             return 404, "There is nothing here.", None
-        answer = _read(parts.query)
+        answer = _read(query)
         known = self._state and secrets.compare_digest(answer.state.encode(), self._state.encode())
         if not known or self._came.done():
             return 400, "This answer belongs to no login that waits for one.", None

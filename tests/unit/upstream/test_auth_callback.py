@@ -56,6 +56,8 @@ STRANGE = [
     ("/callback?code=c&state=right&state=right", "GET", {}, 400),
     ("/callback?code=c&state=right", "POST", {}, 404),
     ("/favicon.ico", "GET", {}, 404),
+    ("//[", "GET", {}, 404),
+    ("http://[/callback?code=c&state=right", "GET", {}, 404),
     ("/callback?code=c&state=right", "GET", {"host": "evil.example"}, 421),
 ]
 
