@@ -72,6 +72,15 @@ def test_the_index_lists_every_page_and_no_other() -> None:
     assert DOCS / "decisions" in listed
 
 
+def test_the_table_of_rooms_names_every_room_and_no_other() -> None:
+    rows = [line.split("|")[0] for line in text_of(ROOT / "ARCHITECTURE.md").split("\n| ")[2:]]
+    named = {name.rstrip("/") for row in rows for name in re.findall(r"`([a-z./]+)`", row)}
+    source = ROOT / "gateway" / "thoughtgate"
+    rooms = {one.parent.name for one in source.glob("*/__init__.py")}
+    modules = {one.name for one in source.glob("*.py") if not one.name.startswith("__")}
+    assert named == rooms | modules
+
+
 def test_the_readme_has_the_two_commands_and_no_third() -> None:
     [block] = [block for block in blocks(ROOT / "README.md") if block.language == "sh"]
     assert [line.split("#")[0].strip() for line in block.lines] == ["make demo", "make check"]
