@@ -205,6 +205,18 @@ def completed(place: Home, *words: str) -> list[str]:
     return [line.removeprefix("plain,") for line in done.stdout.split()]
 
 
+@pytest.mark.parametrize(
+    ("option", "form"),
+    [
+        ("--rename", "SERVER/TOOL=NAME"),
+        ("--describe", "SERVER/TOOL=TEXT"),
+        ("--fix", "SERVER/TOOL:ARGUMENT=VALUE"),
+    ],
+)
+def test_an_option_that_was_given_half_says_its_form(art: Home, option: str, form: str) -> None:
+    assert f"{option} takes {form}, got a" in art.invoke("domain", "set", "d", option, "a").stderr
+
+
 def test_a_shell_completes_the_names_of_domains_servers_and_tools(art: Home) -> None:
     art.invoke("domain", "set", "drawings")
     art.invoke("tool", "list")
