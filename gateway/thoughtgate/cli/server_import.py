@@ -81,17 +81,24 @@ def import_(context: click.Context, /, file: Path, as_json: bool, **given: objec
         asking=dry_run or sys.stdin.isatty(),
     )
     only = given["only"] if isinstance(given["only"], tuple) else ()
+    found = read_servers(document, around, folders, only)
+
+    def check(store: Registry) -> None:
+        taken = _taken(loaded, store, document, found, given["replace"])
+        _refuse(file, [*found.problems, *taken])
+
+    def put(store: Registry) -> list[_Change]:
+        check(store)
+        return _put(store, found)
+
     with opened_registry(loaded) as store:
-        found = read_servers(document, around, folders, only)
-        _refuse(file, [*found.problems, *_taken(loaded, store, document, found, given["replace"])])
-        _check_answers(around.inputs, found)
-        if found.wanted and not dry_run:
-            answers = {**around.inputs, **{one.id: _asked(one) for one in found.wanted}}
-            found = read_servers(document, replace(around, inputs=answers), folders, only)
-            _refuse(file, found.problems)
-        changes = [_change(store, entry) for entry in found.entries]
-        if not dry_run:
-            store.put_servers(change.server for change in changes if change.done != "unchanged")
+        check(store)
+    _check_answers(around.inputs, found)
+    if found.wanted and not dry_run:
+        answers = {**around.inputs, **{one.id: _asked(one) for one in found.wanted}}
+        found = read_servers(document, replace(around, inputs=answers), folders, only)
+    with opened_registry(loaded) as store:
+        changes = _changes(store, found) if dry_run else store.decide(put)
     _tell(file, found, changes, dry_run=dry_run, as_json=as_json)
 
 
@@ -193,6 +200,19 @@ def _asked(one: Input) -> str:
         show_default=not one.hidden,
     )  # fmt: skip
     return answer
+
+
+def _put(store: Registry, found: Import) -> list[_Change]:
+    """Store what is new or another than before."""
+    changes = _changes(store, found)
+    new = [change.server for change in changes if change.done != "unchanged"]
+    if new:
+        store.put_servers(new)
+    return changes
+
+
+def _changes(store: Registry, found: Import) -> list[_Change]:
+    return [_change(store, entry) for entry in found.entries]
 
 
 def _change(store: Registry, entry: Entry) -> _Change:

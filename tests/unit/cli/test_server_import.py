@@ -5,6 +5,8 @@ import os
 import pty
 import select
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -227,31 +229,52 @@ def test_what_cannot_be_imported_is_refused(
     assert registered(place) == {}
 
 
-def test_a_person_at_a_terminal_is_asked_and_secrets_are_not_shown(
-    place: Home, project: Path
-) -> None:
+@contextmanager
+def at_a_terminal(place: Home, project: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Import a file for a person; the number is their end of the terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         command("server", "import", project),
         stdin=theirs, stdout=theirs, stderr=theirs, env=place.environment, start_new_session=True,
     )  # fmt: skip
     os.close(theirs)
-    seen = b""
     try:
-        seen += heard(ours, b"Your key")
+        yield process, ours
+    finally:
+        process.kill()
+        process.wait(START)
+        os.close(ours)
+
+
+def test_a_person_at_a_terminal_is_asked_and_secrets_are_not_shown(
+    place: Home, project: Path
+) -> None:
+    with at_a_terminal(place, project) as (process, ours):
+        seen = heard(ours, b"Your key")
         os.write(ours, f"{SECRET}\n".encode())
         seen += heard(ours, b"Where")
         os.write(ours, b"us\n")
         seen += heard(ours, b"server list --check")
         assert process.wait(START) == 0
-    finally:
-        process.kill()
-        process.wait(START)
-        os.close(ours)
     assert SECRET.encode() not in seen
     assert registered(place)["web-tools"].transport == HttpTransport(
         url="https://us.example/mcp", headers={"Authorization": f"Bearer {SECRET}"}
     )
+
+
+def test_what_is_registered_while_a_person_is_asked_is_not_overwritten(
+    place: Home, project: Path
+) -> None:
+    with at_a_terminal(place, project) as (process, ours):
+        heard(ours, b"Your key")
+        faster = "http://h/mcp"
+        assert place.invoke("server", "add", "web-tools", faster).exit_code == 0
+        os.write(ours, f"{SECRET}\n".encode())
+        heard(ours, b"Where")
+        os.write(ours, b"us\n")
+        heard(ours, b"web-tools is registered already; add --replace")
+        assert process.wait(START) == 2
+    assert registered(place)["web-tools"].transport == HttpTransport(url=faster)
 
 
 def heard(terminal: int, wanted: bytes) -> bytes:
