@@ -244,6 +244,33 @@ async def test_a_session_follows_only_so_many_resources(
         await client.subscribe_resource("test://b")
 
 
+async def test_what_a_session_is_about_to_follow_counts_until_it_is_refused(
+    old: Connect, gateway: FakeGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, refused = asyncio.Event(), asyncio.Event()
+
+    async def never(call: Call) -> Result:
+        asked.set()
+        await refused.wait()
+        raise UpstreamReplied(rpc_code=-32000, rpc_message="no")
+
+    async def subscribe(call: Call) -> Result:
+        return Result(raw=b"{}")
+
+    monkeypatch.setattr("thoughtgate.surface.handshake.MOST_SUBSCRIBED", 1)
+    gateway.handlers[Kind.SUBSCRIBE, "test://a"] = never
+    gateway.handlers[Kind.SUBSCRIBE, "test://b"] = subscribe
+    async with old() as client:
+        first = asyncio.create_task(client.subscribe_resource("test://a"))
+        await within(asked.wait())
+        with pytest.raises(MCPError):
+            await client.subscribe_resource("test://b")
+        refused.set()
+        with pytest.raises(MCPError):
+            await within(first)
+        await client.subscribe_resource("test://b")
+
+
 async def test_a_session_is_asked_within_its_call_and_its_answer_is_exact(
     old: Connect, gateway: FakeGateway
 ) -> None:

@@ -76,14 +76,20 @@ class HandshakeMethods:
     async def _subscribed(self, live: Live, request: Request, asker: Asker, line: Line) -> bytes:
         """Begin or end to follow a resource; what it brings goes to the session's own stream."""
         uri, begins = str(request.params.get("uri")), request.method == methods.SUBSCRIBE
-        if begins and uri not in live.subscribed and len(live.subscribed) >= MOST_SUBSCRIBED:
+        new = begins and uri not in live.subscribed
+        if new and len(live.subscribed) >= MOST_SUBSCRIBED:
             message = f"{MOST_SUBSCRIBED} resources are subscribed to; unsubscribe from some"
             raise Overloaded(message=message)
+        if new:
+            live.subscribed.add(uri)  # it counts while it is asked for: others ask beside it
         line = replace(line, lasting=live.peer)
-        raw = (await self._desk.call(request.method, request.params, asker, line)).raw
-        if begins:
-            live.subscribed.add(uri)
-        else:
+        try:
+            raw = (await self._desk.call(request.method, request.params, asker, line)).raw
+        except BaseException:
+            if new:
+                live.subscribed.discard(uri)
+            raise
+        if not begins:
             live.subscribed.discard(uri)
         return handshake.finish(raw)
 

@@ -91,17 +91,16 @@ class Tape:
         self, number: int, follower: int, seconds: float
     ) -> list[tuple[int, bytes]] | None:
         """Return later events, none after a silence, None at the end or when replaced."""
-        if follower != self.followers:
-            return None
-        found = self.since(number)
-        if found or self.ended:
-            return found or None
-        try:
-            async with asyncio.timeout(seconds):
-                await self._news.wait()
-        except TimeoutError:
-            return []
-        return await self.after(number, follower, seconds)
+        while follower == self.followers:
+            found = self.since(number)
+            if found or self.ended:
+                return found or None
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._news.wait()
+            except TimeoutError:
+                return []
+        return None
 
     def _stir(self) -> None:
         self._news.set()
@@ -152,6 +151,10 @@ class Shelf:
             self._size -= tape.size
             self._ended.pop((session_id, tape.name), None)
 
+    def __len__(self) -> int:
+        """Return how many sessions have tapes here."""
+        return len(self._sessions)
+
     @property
     def size(self) -> int:
         """Return how many bytes are kept."""
@@ -195,7 +198,10 @@ class Shelf:
 
     def _drop(self, session_id: str, name: str) -> None:
         self._ended.pop((session_id, name), None)
-        tape = self._sessions.get(session_id, {}).pop(name, None)
+        tapes = self._sessions.get(session_id, {})
+        tape = tapes.pop(name, None)
         if tape is not None:
             self._size -= tape.size
             tape.size = 0
+        if not tapes:  # it may have begun after the end of its session
+            self._sessions.pop(session_id, None)

@@ -3,6 +3,8 @@
 Never asks the server for anything: it says when that is to be done.
 """
 
+from collections import Counter
+
 from thoughtgate.core.calls import Listener
 from thoughtgate.core.errors import Overloaded
 
@@ -11,6 +13,9 @@ MAX_SUBSCRIPTIONS = 10_000
 
 MAX_URI = 4_096
 """Characters of the longest URI that is remembered."""
+
+MAX_TOGETHER = 1_048_576
+"""Characters of all of them: a stateless server is sent the whole list with each change."""
 
 _ENDS = ("/", "?", "#")
 
@@ -21,6 +26,8 @@ class Subscriptions:
     def __init__(self) -> None:
         self._listeners: dict[str, dict[int, Listener]] = {}
         self._uris: dict[int, set[str]] = {}
+        self._lengths: Counter[int] = Counter()
+        self._size = 0
 
     def __len__(self) -> int:
         """Return how many URIs are subscribed to."""
@@ -43,12 +50,10 @@ class Subscriptions:
         """
         known = self._listeners.get(uri)
         if known is None:
-            if len(self._listeners) >= MAX_SUBSCRIPTIONS or len(uri) > MAX_URI:
-                raise Overloaded(
-                    message=f"at most {MAX_SUBSCRIPTIONS} resources of up to {MAX_URI} characters"
-                    " can be subscribed to; unsubscribe from some first"
-                )
+            self._check(uri)
             self._listeners[uri] = known = {}
+            self._lengths[len(uri)] += 1
+            self._size += len(uri)
         known[id(listener)] = listener
         self._uris.setdefault(id(listener), set()).add(uri)
         return len(known) == 1
@@ -64,6 +69,10 @@ class Subscriptions:
             del self._uris[id(listener)]
         if not known:
             del self._listeners[uri]
+            self._lengths[len(uri)] -= 1
+            if not self._lengths[len(uri)]:
+                del self._lengths[len(uri)]
+            self._size -= len(uri)
         return not known
 
     def leave(self, listener: Listener) -> tuple[str, ...]:
@@ -77,7 +86,16 @@ class Subscriptions:
         An updated resource may be a part of the one that was subscribed to.
         """
         found: dict[int, Listener] = dict(self._listeners.get(uri, ()))
-        for end in (place for place, letter in enumerate(uri) if letter in _ENDS):
-            for holder in (uri[:end], uri[: end + 1]):
-                found |= self._listeners.get(holder, {})
+        for length in self._lengths:  # a server may send a URI of nothing but ends
+            if length < len(uri) and (uri[length] in _ENDS or uri[length - 1 : length] in _ENDS):
+                found |= self._listeners.get(uri[:length], {})
         return list(found.values())
+
+    def _check(self, uri: str) -> None:
+        """Refuse a URI for which there is no room."""
+        many = len(self._listeners) >= MAX_SUBSCRIPTIONS
+        if many or len(uri) > MAX_URI or self._size + len(uri) > MAX_TOGETHER:
+            raise Overloaded(
+                message=f"at most {MAX_SUBSCRIPTIONS} resources of up to {MAX_URI} characters, and"
+                f" {MAX_TOGETHER} together, can be subscribed to; unsubscribe from some first"
+            )

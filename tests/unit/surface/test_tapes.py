@@ -148,3 +148,27 @@ async def test_the_newest_follower_gets_the_rest() -> None:
     assert await tape.after(1, newer, 0.001) == []
     tape.end()
     assert await within(tape.after(1, newer, 5)) is None
+
+
+async def test_a_made_up_number_of_an_event_waits_as_long_as_any_other() -> None:
+    """Each event that is not for it once cost a level of the stack."""
+    tape = begun(Shelf(Clock()))
+    waiting = asyncio.create_task(tape.after(10**9, tape.follow(), 5))
+    for _ in range(2_000):
+        tape.record(b"1")
+        await asyncio.sleep(0)
+    tape.end()
+    assert await within(waiting) is None
+
+
+def test_a_stream_that_begins_after_its_session_has_ended_leaves_nothing() -> None:
+    """A call that is given up because its session ends begins its stream only to end it."""
+    clock = Clock()
+    shelf = Shelf(clock)
+    for number in range(3):
+        session = f"s{number}"
+        shelf.forget(session)
+        shelf.end(session, begun(shelf, session))
+    clock.now = KEEP
+    begun(shelf, "other")
+    assert (len(shelf), shelf.size) == (1, 0)
