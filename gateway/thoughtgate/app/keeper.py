@@ -59,6 +59,7 @@ class Keeper:
         self._tasks: set[asyncio.Task[None]] = set()
         self._applying = asyncio.Lock()
         self._revision = -1
+        self._trouble = ""
         self._logins: Logins | None = None
 
     def log_in_by(self, logins: Logins) -> None:
@@ -214,7 +215,11 @@ class Keeper:
         try:
             await self.refresh()
         except GateError as error:
-            _log.error("the registry cannot be read, the old state stays: %s", error.message)
+            if error.message != self._trouble:
+                _log.error("the registry cannot be read, the old state stays: %s", error.message)
+            self._trouble = error.message
+        else:
+            self._trouble = ""
 
     async def _load(self) -> None:
         async with self._applying:

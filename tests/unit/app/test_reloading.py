@@ -133,6 +133,27 @@ async def test_a_bad_domain_in_the_registry_leaves_the_old_state(
         await until(lambda: "d" not in ours.app.gateway.domains)
 
 
+async def test_a_registry_that_stays_bad_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    async with api(tmp_path, GOOD) as ours:
+        await ours.good("put_domain", {}, domain="d", If_None_Match="*")
+        await asyncio.to_thread(break_limits, tmp_path / "state" / "registry.db")
+        revision = ours.app.registry.revision
+
+        def counted() -> int:
+            looks.append(revision())
+            return looks[-1]
+
+        monkeypatch.setattr(ours.app.registry, "revision", counted)
+        await until(lambda: len(looks) >= 3)
+        await asyncio.to_thread(ours.app.registry.remove_domain, "d")
+        await until(lambda: "d" not in ours.app.gateway.domains)
+    told = [one for one in caplog.records if "the old state stays" in one.getMessage()]
+    assert len(told) == 1
+
+
 async def test_a_reload_over_a_bad_registry_takes_nothing(tmp_path: Path) -> None:
     async with api(tmp_path, GOOD) as ours:
         await ours.good("put_domain", {}, domain="d", If_None_Match="*")
