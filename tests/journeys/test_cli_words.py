@@ -217,6 +217,13 @@ def test_an_option_that_was_given_half_says_its_form(art: Home, option: str, for
     assert f"{option} takes {form}, got a" in art.invoke("domain", "set", "d", option, "a").stderr
 
 
+def test_what_a_command_does_is_listed_whole_in_a_narrow_terminal(art: Home) -> None:
+    narrow = Home(folder=art.folder, extra={**art.extra, "COLUMNS": "80"})
+    for group in ((), ("server",), ("client",), ("tool",), ("domain",), ("audit",), ("registry",)):
+        lines = narrow.invoke(*group, "--help").stdout.splitlines()
+        assert [line for line in lines if line.startswith("  ") and line.endswith("...")] == []
+
+
 def test_a_shell_completes_the_names_of_domains_servers_and_tools(art: Home) -> None:
     art.invoke("domain", "set", "drawings")
     art.invoke("tool", "list")

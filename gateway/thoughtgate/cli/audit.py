@@ -10,6 +10,7 @@ import click
 
 from thoughtgate.cli import desks
 from thoughtgate.cli.exits import Exit
+from thoughtgate.cli.lazy import Group
 from thoughtgate.cli.output import clean, count, json_flag, show, table
 from thoughtgate.surface.admin_values import AuditEntry
 
@@ -17,7 +18,7 @@ _UNREADABLE = "unreadable"
 _YEAR_9999 = 253_370_764_800
 
 
-@click.group()
+@click.group(cls=Group)
 def audit() -> None:
     """The tamper-evident log of every call."""
 

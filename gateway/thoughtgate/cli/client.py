@@ -17,6 +17,7 @@ from thoughtgate.app.masks import shown_command, shown_url
 from thoughtgate.app.presence import running
 from thoughtgate.app.stores import opened_registry, registry_file
 from thoughtgate.cli.exits import Exit
+from thoughtgate.cli.lazy import Group
 from thoughtgate.cli.output import clean, json_flag, note, show, table
 from thoughtgate.cli.settings import loaded_or_fail, machine
 from thoughtgate.config.clients.diffs import diff
@@ -51,7 +52,7 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 _PROJECT = click.Path(file_okay=False, path_type=Path)
 
 
-@click.group()
+@click.group(cls=Group)
 def client() -> None:
     """Connect the programs that use MCP servers: editors, chats, agents."""
 

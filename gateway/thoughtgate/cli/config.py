@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from thoughtgate.app.masks import MASK, shown_command, shown_url
+from thoughtgate.cli.lazy import Group
 from thoughtgate.cli.output import clean, count, json_flag, show
 from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.config.files import Loaded
@@ -18,7 +19,7 @@ from thoughtgate.config.settings import json_schema
 from thoughtgate.telemetry.redact import is_secret_name, redact
 
 
-@click.group()
+@click.group(cls=Group)
 def config() -> None:
     """Check, show and describe the configuration."""
 

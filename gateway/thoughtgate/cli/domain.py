@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from thoughtgate.cli import desks
 from thoughtgate.cli.completing import domain_names
+from thoughtgate.cli.lazy import Group
 from thoughtgate.cli.output import changed, json_flag, one_line, said, show, table
 from thoughtgate.cli.words import json_or_text
 from thoughtgate.core.errors import ConfigError
@@ -28,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{0,60}")
 _NAMED = click.argument("name", shell_complete=domain_names)
 
 
-@click.group()
+@click.group(cls=Group)
 def domain() -> None:
     """Named views of the tools, one endpoint each."""
 

@@ -9,12 +9,26 @@ from typing import NamedTuple
 
 import click
 
+_WHOLE = 1000
+"""More characters than a first sentence has."""
+
 
 class Place(NamedTuple):
     """Where a command is, `module:name`, and the first sentence of its help."""
 
     target: str
     help: str
+
+
+class Group(click.Group):
+    """A group that says in a whole sentence what each command is for, however narrow the screen."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the names of the commands and what they are for."""
+        del ctx
+        rows = [(name, one.get_short_help_str(_WHOLE)) for name, one in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(rows))
 
 
 class LazyCommands(MutableMapping[str, click.Command]):

@@ -9,6 +9,7 @@ import click
 
 from thoughtgate.app.stores import registry_file
 from thoughtgate.cli import desks
+from thoughtgate.cli.lazy import Group
 from thoughtgate.cli.output import changed, json_flag
 from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.registry.backups import restore as restored
@@ -16,7 +17,7 @@ from thoughtgate.registry.backups import restore as restored
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group()
+@click.group(cls=Group)
 def registry() -> None:
     """The database of servers, tools, domains and audit rows."""
 

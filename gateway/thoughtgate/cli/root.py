@@ -131,10 +131,12 @@ def version(as_json: bool) -> None:
     show({"version": number}, [f"thoughtgate {number}"], as_json=as_json)
 
 
-@cli.command()
+@cli.command(
+    epilog='\b\neval "$(thoughtgate completion bash)"\nthoughtgate completion fish | source'
+)
 @click.argument("shell", type=click.Choice(tuple(_COMPLETIONS)))
 def completion(shell: str) -> None:
-    """Print the completion script of a shell: eval "$(thoughtgate completion bash)"."""
+    """Print the completion script of a shell."""
     click.echo(_COMPLETIONS[shell](cli, {}, "thoughtgate", "_THOUGHTGATE_COMPLETE").source())
 
 

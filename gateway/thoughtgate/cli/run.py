@@ -18,6 +18,7 @@ from thoughtgate.app.reasoning import limits_of
 from thoughtgate.app.requests import view_of
 from thoughtgate.cli.completing import domain_names
 from thoughtgate.cli.exits import Exit
+from thoughtgate.cli.lazy import Group
 from thoughtgate.cli.output import clean, json_flag, note, show
 from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.cli.signals import interruptible
@@ -34,7 +35,7 @@ from thoughtgate.runs.reason_tool import progress_message
 from thoughtgate.wire.strict import parse
 
 
-@click.group()
+@click.group(cls=Group)
 def run() -> None:
     """Hand tasks to a reasoning engine."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from thoughtgate.cli.exits import Exit
+from thoughtgate.cli.lazy import Group
 from thoughtgate.cli.output import clean, json_flag, show
 from thoughtgate.core.errors import ConfigError, Malformed, SchemaRejected
 from thoughtgate.core.json import JsonObject, JsonValue, digest
@@ -18,7 +19,7 @@ from thoughtgate.wire.strict import parse
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group()
+@click.group(cls=Group)
 def schema() -> None:
     """JSON Schema, as the gateway sees it."""
 

@@ -10,6 +10,7 @@ import click
 from thoughtgate.cli import desks
 from thoughtgate.cli.completing import server_names
 from thoughtgate.cli.exits import Exit
+from thoughtgate.cli.lazy import Group
 from thoughtgate.cli.output import changed, json_flag, note, one_line, said, show, table
 from thoughtgate.cli.server_add import add
 from thoughtgate.cli.server_import import import_
@@ -27,7 +28,7 @@ _HEADS = {"source": "FROM"}
 _NAME = click.argument("name", shell_complete=server_names)
 
 
-@click.group()
+@click.group(cls=Group)
 def server() -> None:
     """Register tool servers, and see how they stand."""
 

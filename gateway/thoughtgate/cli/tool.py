@@ -18,6 +18,7 @@ from thoughtgate.catalog import advertised_name
 from thoughtgate.cli import desks
 from thoughtgate.cli.completing import domain_names, tool_names, tool_paths
 from thoughtgate.cli.exits import Exit
+from thoughtgate.cli.lazy import Group
 from thoughtgate.cli.output import changed, clean, count, json_flag, note, show, table
 from thoughtgate.cli.results import result_lines
 from thoughtgate.cli.settings import loaded_or_fail
@@ -44,7 +45,7 @@ _DOMAIN = click.option(
 _NAME = click.argument("name", shell_complete=tool_names)
 
 
-@click.group()
+@click.group(cls=Group)
 def tool() -> None:
     """The tools of the registered servers."""
 
