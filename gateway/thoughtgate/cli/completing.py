@@ -53,6 +53,6 @@ def _names(context: click.Context, kind: str, *more: str) -> Iterable[str]:
     file = None if chosen is None else Path(chosen)
     try:
         found: Iterable[str] = look(file, os.environ, *more)
-    except GateError:
+    except (GateError, OSError):  # such as a state folder that nobody may look into
         return ()
     return found

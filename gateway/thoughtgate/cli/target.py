@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from thoughtgate.core.errors import ConfigError
 
@@ -24,13 +25,17 @@ class Target(NamedTuple):
 
 
 def remember(context: click.Context, url: str | None, token_file: Path | None) -> None:
-    """Let the commands below know whom they are about.
+    """Let the commands below know whom they are about; an empty URL is not nobody.
 
     Raises:
-        click.UsageError: A token is given for nobody.
+        click.UsageError: A token is named for nobody.
     """
-    if url:
+    if url is not None:
         context.meta[_KEY] = Target(url, token_file)
+    elif context.get_parameter_source("token_file") is ParameterSource.COMMANDLINE:
+        raise click.UsageError(
+            message="--token-file is for a gateway that runs somewhere; give --server too"
+        )
 
 
 def target() -> Target | None:

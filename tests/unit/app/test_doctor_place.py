@@ -293,6 +293,17 @@ def test_dates_that_cannot_be_read_say_nothing() -> None:
     assert list(clock.judged_dates({"http://h": ("yesterday", 0.0)})) == []
 
 
+def test_a_date_without_a_zone_is_that_of_greenwich(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        said = "Mon, 30 Nov 2026 12:00:00 -0000"
+        assert list(clock.judged_dates({"http://h": (said, 1_796_040_000.0)})) == []
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 async def test_an_endpoint_that_is_down_is_told(patient: Patient) -> None:
     with OtlpReceiver() as receiver:
         patient.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = receiver.url

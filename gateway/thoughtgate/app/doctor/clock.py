@@ -6,6 +6,7 @@ Never asks a time server: what the tool servers and the files say is enough to s
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
@@ -52,7 +53,9 @@ def judged_dates(dates: Mapping[str, tuple[str, float]]) -> Iterator[Finding]:
     """Yield a finding for each server whose clock differs from ours."""
     for origin, (said, came) in dates.items():
         try:
-            off = parsedate_to_datetime(said).timestamp() - came
+            theirs = parsedate_to_datetime(said)
+            # one without a zone is in GMT too, as HTTP has it, and not in our own
+            off = theirs.replace(tzinfo=theirs.tzinfo or UTC).timestamp() - came
         except (ValueError, OverflowError):
             continue
         if abs(off) > TOLERATED:
