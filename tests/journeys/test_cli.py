@@ -227,7 +227,9 @@ def test_servers_are_shown_without_the_key_of_their_secrets(place: Home) -> None
 
 
 def test_an_empty_registry_says_how_to_begin(empty: Home) -> None:
-    assert done(empty, "server", "list").startswith("no servers yet; add one with: ")
+    said = done(empty, "server", "list")
+    assert said.startswith("no servers yet; add one with: ")
+    assert "thoughtgate server import" in said
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,18 @@ def test_an_option_that_was_given_half_says_its_form(art: Home, option: str, for
     assert f"{option} takes {form}, got a" in art.invoke("domain", "set", "d", option, "a").stderr
 
 
+def test_how_a_server_is_spoken_to_is_shown(art: Home) -> None:
+    art.config.write_text(
+        '[servers.old]\nurl = "https://h.example/sse"\nsse = true\nsharing = "principal"\n'
+        "idle_timeout = 5.0\n",
+        encoding="utf-8",
+    )
+    shown = art.said("server", "show", "old")
+    assert (shown["sse"], shown["sharing"], shown["idle_timeout"]) == (True, "principal", 5.0)
+    art.invoke("server", "add", "new", "https://h.example/mcp")
+    assert "sharing: as usual" in art.invoke("server", "show", "new").stdout
+
+
 def test_what_a_command_does_is_listed_whole_in_a_narrow_terminal(art: Home) -> None:
     narrow = Home(folder=art.folder, extra={**art.extra, "COLUMNS": "80"})
     for group in ((), ("server",), ("client",), ("tool",), ("domain",), ("audit",), ("registry",)):

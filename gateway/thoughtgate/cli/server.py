@@ -20,7 +20,10 @@ from thoughtgate.core.servers import UpstreamState
 from thoughtgate.surface.admin_values import ServerEntry
 
 _WELL = {UpstreamState.READY.value, UpstreamState.DISABLED.value}
-_NONE = "no servers yet; add one with: thoughtgate server add NAME -- COMMAND"
+_NONE = (
+    "no servers yet; add one with: thoughtgate server add NAME -- COMMAND, "
+    "or those of a client with: thoughtgate server import FILE"
+)
 _SHOWN = ("name", "state", "tools", "transport", "source", "login")
 _HEADS = {"source": "FROM"}
 
@@ -95,6 +98,7 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
         "enabled": entry.enabled,
         "trusted": entry.trusted,
         "transport": _transport(entry),
+        "sse": entry.sse,
         "cwd": entry.cwd,
         "secrets": list(entry.secrets),
         "login": entry.login,
@@ -104,6 +108,8 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
         "nulls": entry.nulls.value,
         "start_timeout": entry.start_timeout,
         "call_timeout": entry.call_timeout,
+        "sharing": entry.sharing.value if entry.sharing else "as usual",
+        "idle_timeout": entry.idle_timeout,
         "source": entry.source,
         "tools": list(entry.tools),
     }
