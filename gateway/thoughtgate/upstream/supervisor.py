@@ -93,6 +93,7 @@ class Supervised:
         self._following = asyncio.Lock()
         self._quiet = asyncio.Event()
         self._reason = ""
+        self._denied = False
         self._closed = False
 
     @property
@@ -157,12 +158,11 @@ class Supervised:
         if self._closed:
             raise UpstreamUnreachable(message="it was removed, or the gateway is shutting down")
         pause = self._breaker.pause(self._now())
+        kind = UpstreamDenied if self._denied else UpstreamUnreachable
         if self._breaker.given_up:
-            raise UpstreamUnreachable(message=f"given up after failing often: {self._why()}")
+            raise kind(message=f"given up after failing often: {self._why()}")
         if pause > SHORT_PAUSE:
-            raise UpstreamUnreachable(
-                message=f"not tried again for {pause:.0f} seconds: {self._why()}"
-            )
+            raise kind(message=f"not tried again for {pause:.0f} seconds: {self._why()}")
         if self._link is not None and not self._link.lost:
             return self._link
         if self._owner is None or self._owner.done():
@@ -369,6 +369,7 @@ class Supervised:
 
     def _say(self, state: UpstreamState, reason: str = "") -> None:
         self._reason = reason
+        self._denied = state is UpstreamState.NEEDS_AUTH
         self._role.said(state, reason, None if self._link is None else self._link.peer)
 
     def _why(self) -> str:
