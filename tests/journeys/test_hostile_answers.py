@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.support.children import open_files, peak_memory
+from tests.support.children import memory, open_files, peak_memory
 from tests.support.gate import START, Gate, gated, home, python_server
 from tests.support.http_peer import HttpPeer, request
 from tests.support.old_client import OldClient, Told
@@ -225,7 +225,7 @@ async def test_two_thousand_open_subscriptions_are_bounded_and_all_are_given_bac
     running: Gate, client: OldClient
 ) -> None:
     pid = running.process.pid
-    files, memory = open_files(pid), peak_memory(pid)
+    files, before = open_files(pid), memory(pid)
     peer = HttpPeer(running.url())
     kept: list[asyncio.StreamWriter] = []
     statuses: list[int] = []
@@ -248,7 +248,7 @@ async def test_two_thousand_open_subscriptions_are_bounded_and_all_are_given_bac
     for writer in kept:
         writer.transport.abort()
     await until(lambda: open_files(pid) <= files + 100, START)
-    assert peak_memory(pid) < memory + 128 * 2**20
+    assert peak_memory(pid) < before + 128 * 2**20
     kept.clear()
     statuses.clear()
     await open_one()

@@ -1,6 +1,7 @@
 """A real gateway and servers that say too much: nothing of it may hold up or reach anybody else."""
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,10 +10,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.support.children import peak_memory
+from tests.support.children import memory, peak_memory
 from tests.support.gate import ROOT, START, Gate, gated, home, server_table
 from tests.support.http_peer import HttpPeer
 from tests.support.old_client import OldClient
+from tests.support.raw_http import Wire, raw_http
+from tests.support.raw_upstreams import HANDSHAKE, RawUpstream
 from tests.support.waiting import within
 from thoughtgate.upstream.listing import MAX_TOOLS
 
@@ -181,7 +184,7 @@ async def test_ten_thousand_things_told_outside_of_calls_cost_nobody_else_anythi
     other = await OldClient.open(running.url(), **ABLE)
     theirs = await other.listen()
     await other.structured("bad__echo")
-    before = peak_memory(running.process.pid)
+    before = memory(running.process.pid)
     await client.structured("bad__echo")
     for _ in range(5):
         await client.call("bad__gossip")
@@ -208,6 +211,104 @@ async def test_a_storm_of_changed_lists_is_listed_a_few_times_only(
         await client.call("common__gossip")
     after = (await state(client, "common"))["methods"].count("tools/list")
     assert after - before <= 6
+
+
+async def test_a_server_that_sends_pings_and_reads_no_answer_does_not_fill_our_memory(
+    running: Gate, client: OldClient
+) -> None:
+    before = memory(running.process.pid)
+    assert "result" in await client.call("bad__pings", {"count": 300_000})
+    assert peak_memory(running.process.pid) < before + ROOM
+
+
+PING = 'data: {"jsonrpc":"2.0","id":%d,"method":"ping"}\n\n'
+
+
+class Flood:
+    """A server that sends a hundred thousand pings in each call, and takes no answer to any.
+
+    In the older transport its messages come on the one stream that it has.
+    """
+
+    def __init__(self, *, sse: bool) -> None:
+        self.sse = sse
+        self.stream: Wire | None = None
+        self.upstream = RawUpstream(era=HANDSHAKE)
+
+    async def serve(self, wire: Wire) -> None:
+        while (seen := await wire.request()) is not None:
+            message = json.loads(seen.body) if seen.body else {}
+            if not seen.head.startswith("POST"):
+                await self._stand(wire)
+            elif "method" not in message:
+                await wire.closed()
+            elif texts := await self.upstream.take(seen.body):
+                await self._answer(wire, message["method"], texts[0])
+            else:
+                await wire.reply(b"", status=202)
+
+    async def _stand(self, wire: Wire) -> None:
+        if not self.sse:
+            await wire.reply(b"", status=405)
+            return
+        self.stream = wire
+        await self._begin(wire)
+        await wire.write(b"event: endpoint\ndata: /messages\n\n")
+        await wire.closed()
+
+    async def _begin(self, wire: Wire) -> None:
+        await wire.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n")
+        await wire.write(b"connection: close\r\n\r\n")
+
+    async def _answer(self, wire: Wire, method: str, text: str) -> None:
+        flooding = method == "tools/call"
+        if self.stream is not None:
+            await wire.reply(b"", status=202)
+            wire = self.stream
+        elif flooding:
+            await self._begin(wire)
+        else:
+            kind = "content-type: application/json\r\nmcp-session-id: s\r\n"
+            await wire.reply(text.encode(), extra=kind)
+            return
+        for start in range(0, 100_000 if flooding else 0, 1000):
+            await wire.write("".join(PING % (start + n) for n in range(1000)).encode())
+        await wire.write(f"data: {text}\n\n".encode())
+        if self.stream is None:
+            wire.writer.close()
+
+
+@pytest.mark.parametrize("sse", [False, True])
+async def test_a_server_that_sends_pings_over_http_and_takes_no_answer_fills_no_memory(
+    tmp_path: Path, *, sse: bool
+) -> None:
+    async with raw_http(Flood(sse=sse).serve) as server:
+        old = f'era = "handshake"\nsse = {str(sse).lower()}\n'
+        settings = f'[servers.web]\nurl = "{server.url}"\n{old}'
+        async with gated(home(tmp_path, settings + talker("bad"))) as gateway:
+            client = await OldClient.open(gateway.url())
+            await client.structured("bad__echo")
+            before = memory(gateway.process.pid)
+            for _ in range(1 if sse else 2):  # all that is sent to it goes one way there
+                assert (await client.call("web__echo"))["result"] == {"content": []}
+            assert await client.structured("bad__echo", {"n": 1}) == {"n": 1}
+            assert peak_memory(gateway.process.pid) < before + ROOM
+            await client.leave()
+
+
+async def test_what_a_client_tells_a_server_that_reads_nothing_fills_no_memory(
+    running: Gate,
+) -> None:
+    client = await OldClient.open(running.url(), version="2025-03-26")
+    await client.structured("bad__echo")
+    before = memory(running.process.pid)
+    _, stuck = await client.begin("bad__sleep")
+    told = {"jsonrpc": "2.0", "method": "notifications/odd", "params": {"x": "x" * 30_000}}
+    for _ in range(50):
+        assert (await client.post([told] * 100)).status == 202
+    assert peak_memory(running.process.pid) < before + ROOM
+    stuck.drop()
+    await client.leave()
 
 
 async def test_what_a_server_does_not_declare_is_not_asked_for_but_its_tools_are_shown(

@@ -34,8 +34,14 @@ def open_files(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
+def memory(pid: int) -> int:
+    """Return how many bytes of memory a process holds, from which on its peak counts anew."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
+    return peak_memory(pid)
+
+
 def peak_memory(pid: int) -> int:
-    """Return the most bytes of memory that a process ever held."""
+    """Return the most bytes of memory that a process held since `memory`."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     [line] = [line for line in text.splitlines() if line.startswith("VmHWM:")]
     return int(line.split()[1]) * 1024

@@ -6,6 +6,7 @@ Run it for stdio; `--era stateless` speaks the newer era. It reads nothing while
 import argparse
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,10 @@ class Talker:
         for number in range(int(params["arguments"]["count"])):
             say({"id": f"{number:0250}", "method": "ping"})
         self.done(id_)
+
+    def tool_sleep(self, id_: Any, params: Message) -> None:
+        """Read nothing any more."""
+        signal.pause()
 
     def tool_spawn(self, id_: Any, params: Message) -> None:
         """Leave a child behind that has our streams, prints to them, and outlives us."""

@@ -25,6 +25,9 @@ _OWN_COMMANDS = (str(Path(sys.executable).parent),) if sys.executable else ()
 _SECRET = 4
 """Characters of the shortest variable that is hidden; a shorter one is a switch, not a secret."""
 
+_UNREAD = 8 * 1024 * 1024
+"""Bytes beyond which a child that does not read gets only requests, which wait for room."""
+
 _STDERR_KEPT = 16 * 1024
 _STDERR_LINES = 20
 _STDERR_WIDTH = 300
@@ -105,8 +108,13 @@ class Child(asyncio.SubprocessProtocol):
         await self._room.wait()
 
     def send(self, message: bytes, id_: int | None = None) -> bool:
-        """Send a line; False when the child's input is closed and nothing was sent."""
+        """Send a line; False when the child's input is closed and nothing was sent.
+
+        What is no request waits for no room: it is not sent to a child that has long read nothing.
+        """
         if self._stdin is None or self._stdin.is_closing() or self.ended.done():
+            return False
+        if id_ is None and self._stdin.get_write_buffer_size() > _UNREAD:
             return False
         self._stdin.write(message + b"\n")
         return True

@@ -38,6 +38,9 @@ from thoughtgate.wire.messages import Failure, Reply, encode_notification, encod
 from thoughtgate.wire.strict import MAX_RESULT
 
 _SIDE_TIMEOUT = 5.0
+_UNASKED = 256
+"""Answers and notifications that may be on their way to a server that does not take them."""
+
 _RESUMPTIONS = 3
 """Attempts in a row to read on that may bring nothing new."""
 
@@ -330,7 +333,10 @@ class HandshakeHttpLink:
         )
 
     def _send(self, message: bytes) -> None:
-        self._aside(self._send_body(message))
+        if len(self._side) < _UNASKED:
+            self._aside(self._send_body(message))
+        else:
+            self.counts.unsent += 1
 
     async def _send_body(self, body: bytes) -> None:
         await drain(await self._post(body, self._session_headers()))

@@ -183,7 +183,8 @@ class PipeLink:
             return
 
     def _send(self, message: bytes) -> None:
-        self._pipe.send(message)
+        if not self._pipe.send(message):
+            self.counts.unsent += 1
 
     async def _set_level(self, level: str) -> None:
         """Tell the server the log level: the client's own, or the lowest that anybody wants."""

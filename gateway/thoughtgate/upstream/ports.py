@@ -137,7 +137,7 @@ class Counts:
     `noise` are lines that are no messages; `late` replies that nobody waits for (answered before,
     cancelled or timed out); `unplaced` notifications that belong to no call, or to no single
     one; `overflow` notifications that a slow caller had no room for; `refused` server requests that
-    nobody was asked.
+    nobody was asked; `unsent` answers and notifications that the server did not take.
     """
 
     noise: int = 0
@@ -145,6 +145,7 @@ class Counts:
     unplaced: int = 0
     overflow: int = 0
     refused: int = 0
+    unsent: int = 0
 
 
 class Pipe(Protocol):
@@ -157,7 +158,10 @@ class Pipe(Protocol):
         ...
 
     def send(self, message: bytes, id_: int | None = None) -> bool:
-        """Send a message, which is the request `id_`; False when nothing can be sent any more."""
+        """Send a message, which is the request `id_`; False when it was not sent.
+
+        What is no request is not sent either when much of that waits already.
+        """
         ...
 
     async def stop(self) -> None:

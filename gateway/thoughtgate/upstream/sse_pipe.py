@@ -90,8 +90,10 @@ class SsePipe:
         await self._room.wait()
 
     def send(self, message: bytes, id_: int | None = None) -> bool:
-        """Send a message, which is the request `id_`; False when nothing can be sent any more."""
+        """Send a message, which is the request `id_`; False when it was not sent."""
         if self.ended.done() or not self._address.done():
+            return False
+        if id_ is None and len(self._outbox) >= WAITING:
             return False
         self._outbox.append((message, id_))
         self._filled.set()
