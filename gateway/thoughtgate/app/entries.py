@@ -62,6 +62,30 @@ def all_domains(loaded: Loaded, registry: Registry) -> tuple[Domain, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
+def domain_named(loaded: Loaded, registry: Registry, name: str) -> Domain:
+    """Return one domain.
+
+    Raises:
+        ConfigError: There is none of this name.
+    """
+    for domain in all_domains(loaded, registry):
+        if domain.name == name:
+            return domain
+    raise ConfigError(message=f"no domain is named {name[:80]}; see: thoughtgate domain list")
+
+
+def server_named(loaded: Loaded, registry: Registry, name: str) -> Server:
+    """Return one server, with its secrets.
+
+    Raises:
+        ConfigError: There is none of this name.
+    """
+    for server in all_servers(loaded, registry):
+        if server.name == name:
+            return server
+    raise ConfigError(message=f"no server is named {name[:80]}; see: thoughtgate server list")
+
+
 def _usable(domain: Domain) -> Domain:
     """Refuse a domain that a newer release, or somebody's hand, gave unknown limits."""
     if domain.limits not in set(Profile):

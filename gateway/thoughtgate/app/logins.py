@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from thoughtgate.app.entries import all_servers
+from thoughtgate.app.entries import server_named
 from thoughtgate.app.stores import opened_registry
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.errors import (
@@ -175,7 +175,7 @@ def stored(login: Login) -> StoredLogin:
 
 def _wish(loaded: Loaded, order: LoginOrder) -> Wish:
     with opened_registry(loaded) as registry:
-        server = _server(loaded, registry, order.server)
+        server = server_named(loaded, registry, order.server)
         account = _account(server)
         if account is None:
             raise ConfigError(
@@ -225,7 +225,7 @@ def _with_client(wish: Wish, order: LoginOrder, before: Login | None) -> Wish:
 
 def _keep(loaded: Loaded, login: Login) -> None:
     with opened_registry(loaded) as registry:
-        server = _server(loaded, registry, login.account.server)
+        server = server_named(loaded, registry, login.account.server)
         if _account(server) != login.account:
             raise ConfigError(
                 message=f"server {server.name} has moved while you logged in; log in again"
@@ -235,19 +235,12 @@ def _keep(loaded: Loaded, login: Login) -> None:
 
 def _forget(loaded: Loaded, name: str) -> tuple[bool, Login | None]:
     with opened_registry(loaded) as registry:
-        account = _account(_server(loaded, registry, name))
+        account = _account(server_named(loaded, registry, name))
         try:
             login = _found(registry, account)
         except (StoreSealed, StoreCorrupt):
             login = None  # it can be forgotten, but not given back
         return registry.remove_login(name), login
-
-
-def _server(loaded: Loaded, registry: Registry, name: str) -> Server:
-    for server in all_servers(loaded, registry):
-        if server.name == name:
-            return server
-    raise ConfigError(message=f"no server is named {name}; see: thoughtgate server list")
 
 
 def _account(server: Server) -> Account | None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from thoughtgate.app.entries import all_domains
+from thoughtgate.app.entries import domain_named
 from thoughtgate.app.masks import shown_command, shown_url
 from thoughtgate.app.presence import running
 from thoughtgate.app.stores import opened_registry, registry_file
@@ -246,12 +246,9 @@ def _at_url(given: dict[str, Any]) -> Endpoint:
 
 def _check_domain(loaded: Loaded, domain: str) -> None:
     """Refuse a domain that does not exist; the default one always does."""
-    if domain == DEFAULT_DOMAIN:
-        return
-    with opened_registry(loaded) as store:
-        names = [each.name for each in all_domains(loaded, store)]
-    if domain not in names:
-        raise ConfigError(message=f"no domain is named {domain}; see: thoughtgate domain list")
+    if domain != DEFAULT_DOMAIN:
+        with opened_registry(loaded) as store:
+            domain_named(loaded, store, domain)
 
 
 def _warn_of_variables(loaded: Loaded) -> None:

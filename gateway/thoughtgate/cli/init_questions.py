@@ -13,7 +13,7 @@ import click
 from thoughtgate.config import toml
 from thoughtgate.config.clients.places import CLIENTS
 from thoughtgate.config.settings import NAME_PATTERN
-from thoughtgate.config.texts import Unreadable, decoded
+from thoughtgate.config.texts import Unreadable, text_of
 from thoughtgate.core.errors import ConfigError
 
 _WORDS = {"true": "yes", "y": "yes", "on": "yes", "false": "no", "n": "no", "off": "no"}
@@ -179,7 +179,7 @@ def _prompted(question: Question) -> str:
 
 def _from_file(file: Path) -> dict[str, str]:
     try:
-        given = toml.read(decoded(file.read_bytes()))
+        given = toml.read(text_of(file))
     except Unreadable as error:
         raise ConfigError(message=f"--answers: {file}: {error}") from None
     except OSError as error:

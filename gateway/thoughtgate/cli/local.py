@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from thoughtgate.app.admin_merge import merged_domain
-from thoughtgate.app.entries import all_domains, refuse_configured
+from thoughtgate.app.entries import all_domains, domain_named, refuse_configured
 from thoughtgate.app.offline import offline_catalog, offline_view
 from thoughtgate.app.shown import (
     audit_entries,
@@ -95,13 +95,9 @@ class LocalDomains:
     def shown(self, name: str) -> tuple[DomainEntry, tuple[DomainTool, ...]]:
         """Return one, and the tools that it shows."""
         with opened_registry(self._loaded) as store:
-            found = {one.name: one for one in all_domains(self._loaded, store)}
-            if name not in found:
-                raise ConfigError(
-                    message=f"no domain is named {name}; see: thoughtgate domain list"
-                )
-            view = offline_view(offline_catalog(self._loaded, store), found[name])
-            return domain_entry(found[name], view), domain_tools(view.entries, frozenset())
+            domain = domain_named(self._loaded, store, name)
+            view = offline_view(offline_catalog(self._loaded, store), domain)
+            return domain_entry(domain, view), domain_tools(view.entries, frozenset())
 
     def change(self, name: str, changing: Callable[[DomainPut], DomainPut]) -> DomainEntry:
         """Make a domain, or change the rules of the one that is there."""

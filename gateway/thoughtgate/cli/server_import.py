@@ -22,8 +22,9 @@ from thoughtgate.config.imports.formats import AUTO, FORMATS, Document, read_doc
 from thoughtgate.config.imports.inputs import Input
 from thoughtgate.config.imports.places import Remark
 from thoughtgate.config.imports.reading import Entry, Import, read_servers
-from thoughtgate.config.imports.text import LARGEST, decoded
+from thoughtgate.config.imports.text import decoded
 from thoughtgate.config.imports.variables import Surroundings
+from thoughtgate.config.texts import LARGEST
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import Server
 from thoughtgate.registry.store import Registry

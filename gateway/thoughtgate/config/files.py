@@ -14,7 +14,7 @@ from thoughtgate.config.agreement import agree
 from thoughtgate.config.faults import Fault, Sieve
 from thoughtgate.config.filling import Filler
 from thoughtgate.config.settings import Settings
-from thoughtgate.config.texts import Unreadable, decoded
+from thoughtgate.config.texts import Unreadable, text_of
 from thoughtgate.core.errors import ConfigError
 
 CONFIG_VARIABLE = "THOUGHTGATE_CONFIG"
@@ -125,7 +125,7 @@ def _sifted(text: str, environ: Mapping[str, str]) -> tuple[Settings, Settings, 
 
 def _read(file: Path) -> str:
     try:
-        return decoded(file.read_bytes())
+        return text_of(file)
     except FileNotFoundError:
         raise ConfigError(message="no such configuration file") from None
     except Unreadable as error:

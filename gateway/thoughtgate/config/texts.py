@@ -3,8 +3,13 @@
 Never knows a format.
 """
 
+from pathlib import Path
+
 BOM = "\ufeff"
 """The mark that some editors begin a file with; it is no part of what the file says."""
+
+LARGEST = 4 * 2**20
+"""Bytes of the largest file of settings that is read."""
 
 
 class Unreadable(ValueError):
@@ -33,3 +38,17 @@ def decoded(data: bytes, encoding: str = "utf-8") -> str:
     except UnicodeDecodeError as error:
         before = data[: error.start].decode(encoding, "replace")
         raise fault(before, len(before), "not UTF-8") from None
+
+
+def text_of(file: Path) -> str:
+    """Return the text of a file of settings; a device without end is not read for ever.
+
+    Raises:
+        OSError: It cannot be read.
+        Unreadable: It is no text, or too large.
+    """
+    with file.open("rb") as stream:
+        data = stream.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise fault("", 0, f"larger than {LARGEST // 2**20} MiB, which no settings are")
+    return decoded(data)

@@ -93,6 +93,12 @@ def test_what_cannot_be_read_is_told_with_its_place(data: bytes, said: str, tmp_
     assert said in caught.value.message
 
 
+def test_a_file_without_end_is_refused() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(Path("/dev/zero"), {})
+    assert "larger than 4 MiB" in caught.value.message
+
+
 def test_an_unset_variable_names_file_key_and_variable() -> None:
     message = refusal("[servers.x]\ncommand = ['c']\nenv = { K = '${env:MISSING}' }")
     assert "gate.toml: servers.x.env.K: the variable MISSING is not set" in message

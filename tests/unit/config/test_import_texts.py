@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from thoughtgate.config.imports import dotenv
 from thoughtgate.config.imports.names import name_from_url, proper_name
 from thoughtgate.config.imports.places import Place
-from thoughtgate.config.imports.text import LARGEST, decoded
+from thoughtgate.config.imports.text import decoded
+from thoughtgate.config.texts import LARGEST
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.registry.values import check_name
 

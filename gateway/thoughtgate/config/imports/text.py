@@ -6,11 +6,8 @@ Never guesses an encoding: UTF-8, or what the mark says.
 import codecs
 
 from thoughtgate.config import texts
-from thoughtgate.config.texts import Unreadable
+from thoughtgate.config.texts import LARGEST, Unreadable
 from thoughtgate.core.errors import ConfigError
-
-LARGEST = 4 * 2**20
-"""Bytes that a file of servers may have."""
 
 
 def decoded(data: bytes) -> str:
