@@ -20,6 +20,7 @@ from thoughtgate.core.servers import (
     NullPolicy,
     ResultPolicy,
     Server,
+    Sharing,
     StdioTransport,
     Transport,
 )
@@ -72,6 +73,17 @@ class _Add(click.Command):
 @click.option("--nulls", type=click.Choice([n.value for n in NullPolicy]), default="drop")
 @click.option("--call-timeout", type=Seconds(), default=120.0)
 @click.option("--start-timeout", type=Seconds(), default=30.0)
+@click.option(
+    "--sharing",
+    type=click.Choice([s.value for s in Sharing]),
+    help="Who shares a connection; usually nobody over HTTP in the older era, else everybody.",
+)
+@click.option(
+    "--idle-timeout",
+    type=click.FloatRange(0, 86_400),
+    default=0.0,
+    help="Seconds after which an unused connection, and its child, ends.",
+)
 @click.option("--replace", is_flag=True, help="Change a server that is registered already.")
 @json_flag
 @click.pass_context
@@ -150,6 +162,8 @@ def _entry(name: str, transport: Transport, given: Mapping[str, object]) -> Serv
         nulls=NullPolicy(str(given["nulls"])),
         call_timeout=float(str(given["call_timeout"])),
         start_timeout=float(str(given["start_timeout"])),
+        sharing=Sharing(str(given["sharing"])) if given["sharing"] else None,
+        idle_timeout=float(str(given["idle_timeout"])),
     )
 
 

@@ -115,3 +115,12 @@ def test_a_url_of_the_older_transport_s_look_is_pointed_out(place: Home) -> None
     assert result.exit_code == 0
     assert "add --sse if it speaks the older HTTP+SSE transport" in result.stderr
     assert "add --sse" not in place.invoke("server", "add", "b", URL).stderr
+
+
+def test_who_shares_and_how_long_it_may_rest_are_kept(place: Home) -> None:
+    done = place.invoke("server", "add", "web", URL, "--sharing", "principal", "--idle-timeout", 9)
+    assert done.exit_code == 0, done.output
+    shown = place.said("server", "show", "web")
+    assert (shown["sharing"], shown["idle_timeout"]) == ("principal", 9.0)
+    assert place.invoke("server", "add", "b", URL, "--sharing", "nobody").exit_code == 2
+    assert place.invoke("server", "add", "b", URL, "--idle-timeout", "-1").exit_code == 2
