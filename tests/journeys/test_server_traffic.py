@@ -271,6 +271,54 @@ async def test_a_cancelled_call_makes_room_and_one_that_waits_is_never_sent(
         await client.leave()
 
 
+@dataclass
+class Hasty:
+    """A server that hears of a cancellation before it has begun the call, and heeds later ones."""
+
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    early: asyncio.Event = field(default_factory=asyncio.Event)
+    running: set[object] = field(default_factory=set)
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, wire: Wire) -> None:
+        upstream = RawUpstream(era=HANDSHAKE)
+        while (seen := await wire.request()) is not None:
+            message = json.loads(seen.body) if seen.body else {}
+            if message.get("method") == "tools/call":
+                self.arrived.set()
+                await self.early.wait()
+                self.running.add(message["id"])
+                await self.cancelled.wait()
+                return
+            if message.get("method") == "notifications/cancelled":
+                known = message["params"]["requestId"] in self.running
+                (self.cancelled if known else self.early).set()
+            if not seen.head.startswith("POST"):
+                await wire.reply(b"", status=405)
+            elif texts := await upstream.take(seen.body):
+                kind = "content-type: application/json\r\nmcp-session-id: s\r\n"
+                await wire.reply(texts[0].encode(), extra=kind)
+            else:
+                await wire.reply(b"", status=202)
+
+
+async def test_a_cancellation_that_overtook_its_call_is_told_again(tmp_path: Path) -> None:
+    hasty = Hasty()
+    async with raw_http(hasty.serve) as server:
+        config = f'[servers.s]\nurl = "{server.url}"\nera = "handshake"\n'
+        async with raw_gateway(tmp_path, config) as gateway:
+            gateway.discover()
+            await gateway.listed("s")
+            client = await OldClient.open(f"http://127.0.0.1:{gateway.port}/mcp")
+            id_, told = await client.begin("s__echo")
+            await within(hasty.arrived.wait())
+            await client.tell("notifications/cancelled", requestId=id_)
+            await within(hasty.cancelled.wait(), START)
+            await told.head()
+            assert [one for one in await told.rest() if "id" in one] == []
+            await client.leave()
+
+
 async def test_an_end_of_a_session_does_not_wait_for_the_end_of_its_child(running: Gate) -> None:
     client = await OldClient.open(running.url())
     pid = (await client.structured("stubborn__pid"))["pid"]

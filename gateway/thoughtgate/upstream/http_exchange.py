@@ -38,7 +38,8 @@ class Asked:
 
     `call` takes what comes on its stream, `hearing` the rest; `elsewhere` takes an answer to
     another request of the same session; `on_event` learns that the stream is alive; `last_event`
-    is where it broke off. `limit` bounds the answer in bytes.
+    is where it broke off. `limit` bounds the answer in bytes. `begun` says that a reply has begun:
+    the server has the request.
     """
 
     id: int
@@ -49,6 +50,7 @@ class Asked:
     last_event: str | None = None
     retry_ms: int = 1000
     limit: int = MAX_RESULT
+    begun: bool = False
     answer: Reply | Failure | None = None
     body: Body | None = None
     woken: asyncio.Future[None] | None = None

@@ -41,6 +41,9 @@ _SIDE_TIMEOUT = 5.0
 _UNASKED = 256
 """Answers and notifications that may be on their way to a server that does not take them."""
 
+_OVERTAKEN = 1.0
+"""Seconds in which a request has surely reached a server that is not too busy to heed it."""
+
 _RESUMPTIONS = 3
 """Attempts in a row to read on that may bring nothing new."""
 
@@ -180,11 +183,25 @@ class HandshakeHttpLink:
         try:
             result = await self._exchange(asked, method, params, trace)
         except asyncio.CancelledError:
-            self.tell(methods.CANCELLED, methods.cancelled_params(asked.id))
+            self._take_back(asked)
             raise
         finally:
             self._hearing.over(asked.id)
         return self._dialect.read(result)
+
+    def _take_back(self, asked: Asked) -> None:
+        """Cancel a call; once more a little later when the server may not have had it yet.
+
+        The notification has a connection of its own, and may be faster than the call.
+        """
+        message = encode_notification(methods.CANCELLED, methods.cancelled_params(asked.id))
+        self._send(message)
+        if not asked.begun:
+            self._aside(self._send_later(message))
+
+    async def _send_later(self, message: bytes) -> None:
+        await asyncio.sleep(_OVERTAKEN)
+        await self._send_body(message)
 
     async def _ask(self, method: str, params: JsonObject) -> bytes:
         asked = self._asked(None)
@@ -196,6 +213,7 @@ class HandshakeHttpLink:
         opening = method == methods.INITIALIZE
         session = {} if opening else self._session_headers()
         reply = await self._post(encode_request(asked.id, method, params), headers | session)
+        asked.begun = True
         if reply.status == 404 and handshake.SESSION_HEADER in session:
             reply.body.close()
             raise _Forgotten(message="the server has forgotten the session")
