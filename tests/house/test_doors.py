@@ -4,7 +4,16 @@ import ast
 import re
 from collections import Counter
 
-from tests.support.source import FOLDERS, PACKAGES, comments, files, name_of, tree_of
+from tests.support.source import (
+    FOLDERS,
+    PACKAGES,
+    comments,
+    files,
+    holding,
+    name_of,
+    text_of,
+    tree_of,
+)
 
 DOORS = {
     "gateway/thoughtgate/surface": "a bug in one request becomes a reply, not the server's end",
@@ -27,7 +36,7 @@ SLEEPERS = {"tests/support/waiting.py": "the one bounded poll that all tests sha
 def test_everything_is_caught_only_at_the_three_doors() -> None:
     caught = [
         name_of(path)
-        for path in files(*PACKAGES)
+        for path in holding("except", *PACKAGES)
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ExceptHandler) and _catches_all(node) and not _raises_again(node)
     ]
@@ -54,6 +63,7 @@ def test_every_suppression_names_a_rule_and_a_reason() -> None:
     bare = [
         f"{name_of(path)}:{line} {comment}"
         for path in files(*FOLDERS)
+        if _SUPPRESSION.search(text_of(path))
         for line, comment in comments(path)
         if _SUPPRESSION.search(comment) and not _WITH_REASON.search(comment)
     ]
@@ -62,17 +72,16 @@ def test_every_suppression_names_a_rule_and_a_reason() -> None:
 
 def test_the_number_of_suppressions_only_falls() -> None:
     counted = dict.fromkeys(CEILINGS, 0)
-    for path in files(*FOLDERS):
-        for _, comment in comments(path):
-            for kind in CEILINGS:
-                counted[kind] += f"# {kind}" in comment
+    for kind in CEILINGS:
+        for path in holding(f"# {kind}", *FOLDERS):
+            counted[kind] += sum(f"# {kind}" in comment for _, comment in comments(path))
     assert counted == CEILINGS
 
 
 def test_tests_wait_for_events_not_for_time() -> None:
     sleeps = [
         f"{name_of(path)}:{node.lineno}"
-        for path in files("tests")
+        for path in holding("sleep", "tests")
         if name_of(path) not in SLEEPERS
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Call)
@@ -85,7 +94,7 @@ def test_tests_wait_for_events_not_for_time() -> None:
 def test_tests_patch_nothing() -> None:
     patches = [
         name_of(path)
-        for path in files("tests")
+        for path in holding("mock", "tests")
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Import | ast.ImportFrom)
         and "mock" in f"{getattr(node, 'module', '')} {[alias.name for alias in node.names]}"

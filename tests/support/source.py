@@ -45,6 +45,11 @@ def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+def holding(word: str, *folders: str) -> tuple[Path, ...]:
+    """Return the files that hold a word at all: only those need to be parsed for it."""
+    return tuple(path for path in files(*folders) if word in text_of(path))
+
+
 @cache
 def tree_of(path: Path) -> ast.Module:
     """Return the syntax tree of a file."""

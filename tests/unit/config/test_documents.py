@@ -15,6 +15,7 @@ PLAIN = json.JSONDecoder(parse_constant=documents.refuse)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
 )
 
 
