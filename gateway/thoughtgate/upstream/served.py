@@ -23,6 +23,7 @@ from thoughtgate.core.servers import (
     Listing,
     Server,
     Sharing,
+    StdioTransport,
     UpstreamState,
     UpstreamStatus,
 )
@@ -51,6 +52,9 @@ IDLE = 600.0
 
 MAX_PRIVATE = 1_000
 """Connections of single clients to one server."""
+
+MAX_CHILDREN = 128
+"""The same where each is a process of its own."""
 
 GRACE = 30.0
 """Seconds that calls in flight may take to end when their connection is replaced."""
@@ -86,7 +90,7 @@ class Served:
         self._opener = opener
         self._watchers = watchers
         self._breaker = breaker
-        self._room = room
+        self._room = min(room, MAX_CHILDREN) if _is_child(server) else room
         self._era = server.era
         self._known = known_era(server)
         self._traits = Traits(piped=is_piped(server))
@@ -367,6 +371,10 @@ class Served:
     def _named(self, error: UpstreamError) -> UpstreamError:
         message = f"server {self.server.name}: {error.message}"
         return type(error)(message=message, data=error.data)
+
+
+def _is_child(server: Server) -> bool:
+    return isinstance(server.transport, StdioTransport)
 
 
 async def _retired(connection: Supervised) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from thoughtgate.core.json import JsonObject
-from thoughtgate.wire.methods import invalid_params
+from thoughtgate.wire.methods import MAX_SAID, invalid_params
 from thoughtgate.wire.results import without_reserved
 from thoughtgate.wire.strict import dumps
 
@@ -50,7 +50,7 @@ def read_hello(params: JsonObject) -> Hello:
     """Return a client's `initialize`; an unknown version is answered with our newest.
 
     Raises:
-        BadMessage: A part is missing or of the wrong type.
+        BadMessage: A part is missing, of the wrong type or too large.
     """
     version = params.get("protocolVersion")
     client, capabilities = params.get("clientInfo"), params.get("capabilities")
@@ -60,6 +60,9 @@ def read_hello(params: JsonObject) -> Hello:
         raise invalid_params(message='"clientInfo" must be an object')
     if type(capabilities) is not dict:
         raise invalid_params(message='"capabilities" must be an object')
+    if len(dumps([client, capabilities])) > MAX_SAID:
+        message = f'"clientInfo" and "capabilities" may have {MAX_SAID} bytes together'
+        raise invalid_params(message=message)
     agreed = version if version in VERSIONS else LATEST
     return Hello(version=agreed, client=client, capabilities=capabilities)
 

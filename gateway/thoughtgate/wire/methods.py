@@ -43,6 +43,9 @@ SAMPLE: Final = "sampling/createMessage"
 ROOTS: Final = "roots/list"
 ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 
+MAX_SAID: Final = 65_536
+"""Bytes of what a client says of itself: that is kept for as long as it may come back."""
+
 LOG_LEVELS: Final = (
     "debug",
     "info",

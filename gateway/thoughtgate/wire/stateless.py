@@ -16,6 +16,7 @@ from thoughtgate.wire.messages import BadMessage, MessageId, encode_notification
 from thoughtgate.wire.methods import (
     ACKNOWLEDGED,
     LOG_LEVELS,
+    MAX_SAID,
     RESERVED,
     TOOLS_CALL,
     invalid_params,
@@ -111,8 +112,8 @@ def read_envelope(
     of the checks is the specification's: a client that contradicts itself hears that first.
 
     Raises:
-        BadMessage: -32602 for a missing or odd envelope, -32020 for headers that differ from the
-            body, -32022 for a version that we do not speak.
+        BadMessage: -32602 for a missing, odd or large envelope, -32020 for headers that differ
+            from the body, -32022 for a version that we do not speak.
     """
     meta = params.get("_meta")
     if type(meta) is not dict or VERSION_KEY not in meta or CAPABILITIES_KEY not in meta:
@@ -127,6 +128,8 @@ def read_envelope(
     client, capabilities = meta.get(CLIENT_KEY, {}), meta[CAPABILITIES_KEY]
     if type(client) is not dict or type(capabilities) is not dict:
         raise invalid_params(message=f"{CLIENT_KEY} and {CAPABILITIES_KEY} must be objects")
+    if capabilities and len(dumps(capabilities)) > MAX_SAID:
+        raise invalid_params(message=f"{CAPABILITIES_KEY} may have {MAX_SAID} bytes")
     level = meta.get(LOG_LEVEL_KEY)
     if level is not None and level not in LOG_LEVELS:
         raise invalid_params(message=f"{LOG_LEVEL_KEY} must be one of " + ", ".join(LOG_LEVELS))

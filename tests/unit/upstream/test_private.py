@@ -242,6 +242,17 @@ async def test_the_longest_unused_connection_makes_room_and_none_is_taken_from_a
             call.cancel()
 
 
+async def test_clients_that_come_and_go_leave_only_so_many_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Clients without sessions that declare something else each time are others each time."""
+    monkeypatch.setattr("thoughtgate.upstream.served.MAX_CHILDREN", 1)
+    async with rig(fake_stdio(era=Era.HANDSHAKE, sharing=Sharing.SESSION)) as made:
+        for number in range(3):
+            await Client(f"s{number}").call(made, "echo")
+        await until(lambda: len(children()) == 1)
+
+
 async def test_many_first_calls_of_a_session_open_one_connection(peer: Rig) -> None:
     client = Client()
     kept = [client.call(peer, "greeting") for _ in range(20)]

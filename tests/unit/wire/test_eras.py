@@ -40,6 +40,24 @@ def test_a_hello_must_be_whole(missing: str) -> None:
     assert caught.value.rpc_code == codes.INVALID_PARAMS
 
 
+@pytest.mark.parametrize("part", ["clientInfo", "capabilities"])
+def test_a_hello_is_no_store_for_large_things(part: str) -> None:
+    """Ten thousand sessions, each of which said four megabytes, would be kept for half an hour."""
+    said = {"protocolVersion": handshake.LATEST, "clientInfo": {}, "capabilities": {}}
+    handshake.read_hello({**said, part: {"x": "y" * (methods.MAX_SAID - 100)}})
+    with pytest.raises(BadMessage):
+        handshake.read_hello({**said, part: {"x": "y" * methods.MAX_SAID}})
+
+
+def test_an_envelope_declares_no_large_things() -> None:
+    meta = {
+        stateless.VERSION_KEY: stateless.LATEST,
+        stateless.CAPABILITIES_KEY: {"x": "y" * 70_000},
+    }
+    with pytest.raises(BadMessage):
+        stateless.read_envelope("tools/list", {"_meta": meta})
+
+
 def test_a_welcome_is_read_as_it_was_written() -> None:
     welcome = handshake.Welcome(
         version="2025-03-26", server_info=CLIENT, capabilities={"tools": {}}, instructions="do"
