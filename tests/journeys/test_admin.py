@@ -256,6 +256,27 @@ async def test_a_signal_and_the_api_read_the_file_again_and_refuse_a_bad_one(
         assert running.process.poll() is None
 
 
+async def test_reload_asks_every_gateway_that_listens_here(tmp_path: Path) -> None:
+    place = home(tmp_path)
+    good = place.config.read_text(encoding="utf-8")
+    nobody = place.invoke("reload")
+    assert (nobody.exit_code, "no gateway listens here" in nobody.output) == (2, True)
+    with gate(place) as one, gate(place) as other:
+        place.config.write_text(
+            f'{good}[domains.one]\ninclude = ["a/*"]\n[limits]\ncall_depth = 3\n', encoding="utf-8"
+        )
+        told = place.said("reload")
+        assert len(told) == 2
+        for done in told:
+            assert (done["domains"], done["restart"]) == (["one"], ["limits"])
+        far_told = json.loads(place.invoke("--server", one.url(), "reload", "--json").stdout)
+        assert (far_told[0]["domains"], far_told[0]["restart"]) == ([], ["limits"])
+        place.config.write_text(f"{good}[domains.two]\nx = 1\n", encoding="utf-8")
+        refused = place.invoke("--server", other.url(), "reload")
+        assert refused.exit_code == 2
+        assert "domains.two" in refused.output
+
+
 def use_a_server(running: Gate, url: str) -> None:
     far(running, "server", "add", "web", "--url", url, "--header", f"K={SECRET}")
     assert (

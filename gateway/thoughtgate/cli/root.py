@@ -61,6 +61,10 @@ PLACES = {
         "thoughtgate.cli.status:status",
         "Say which gateways run on this registry, or how the one at --server fares.",
     ),
+    "reload": Place(
+        "thoughtgate.cli.reload:reload",
+        "Have running gateways read their configuration file again.",
+    ),
     "schema": Place("thoughtgate.cli.schema:schema", "JSON Schema, as the gateway sees it."),
     "config": Place("thoughtgate.cli.config:config", "Check, show and describe the configuration."),
     "audit": Place("thoughtgate.cli.audit:audit", "The tamper-evident log of every call."),
