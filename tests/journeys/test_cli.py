@@ -60,6 +60,7 @@ OTHERS = {
     ("run", "start"),
     ("server", "import"),
     ("status",),
+    ("reload",),
     ("doctor",),
     ("init",),
     ("client", "list"),

@@ -22,10 +22,11 @@ from thoughtgate.surface.admin_values import Reloaded
 @json_flag
 @click.pass_obj
 def reload(chosen: Path | None, as_json: bool) -> None:
-    """Have gateways read their configuration file again: the one at --server, else all here.
+    """Have running gateways read their configuration file again.
 
-    A file that cannot be used changes nothing, and is told with every fault. Gateways on a pipe
-    belong to their clients and are left alone.
+    That is the gateway at --server, else all that listen here. A file that cannot be used changes
+    nothing, and is told with every fault. Gateways on a pipe belong to their clients and are left
+    alone.
     """
     far = target()
     done = [(one.url, _reloaded(one)) for one in ([far] if far else _here(chosen))]
