@@ -58,7 +58,10 @@ SERVED = {("tool", name) for name in ("list", "show", "search", "call")} | {("ex
 OTHERS = {
     ("schema", "check"),
     ("run", "start"),
+    ("server", "add"),
     ("server", "import"),
+    ("server", "login"),
+    ("server", "logout"),
     ("status",),
     ("reload",),
     ("doctor",),
