@@ -3,15 +3,15 @@
 Never changes a client's file; a file that cannot be imported keeps no other one from it.
 """
 
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Mapping
 from pathlib import Path
 
-from thoughtgate.cli.server_import import import_
-from thoughtgate.cli.settings import machine
+from thoughtgate.cli.importing import ImportOrder, imported
+from thoughtgate.cli.output import note
+from thoughtgate.cli.settings import loaded_or_fail, machine
 from thoughtgate.config.clients.edits import entries
 from thoughtgate.config.clients.places import CLIENTS, place
+from thoughtgate.config.files import Loaded
 from thoughtgate.config.imports.names import proper_name
 from thoughtgate.config.originals import read
 from thoughtgate.config.texts import Unreadable
@@ -37,17 +37,17 @@ def found_files() -> Mapping[Path, tuple[str, ...]]:
 
 def import_all(config: Path, files: Mapping[Path, tuple[str, ...]]) -> list[str]:
     """Register the servers of each file, and return what became of it in one line each."""
-    return list(_imported(config, files)) or ["no client on this machine has servers to import"]
+    loaded = loaded_or_fail(config)
+    lines = [_imported(loaded, file, names) for file, names in files.items()]
+    return lines or ["no client on this machine has servers to import"]
 
 
-def _imported(config: Path, files: Mapping[Path, tuple[str, ...]]) -> Iterator[str]:
-    for file, names in files.items():
-        words = [word for name in names for word in ("--only", name)]
-        try:
-            with redirect_stdout(sys.stderr):  # our own answer is all that stdout gets
-                import_.main([str(file), *words], standalone_mode=False, obj=config)
-        except GateError as error:
-            first = error.message.splitlines()[-1].strip()
-            yield f"{file}: not imported: {first}; again: thoughtgate server import {file}"
-        else:
-            yield f"{file}: imported {', '.join(names)}"
+def _imported(loaded: Loaded, file: Path, names: tuple[str, ...]) -> str:
+    try:
+        found, _ = imported(loaded, ImportOrder(file=file, only=names))
+    except GateError as error:
+        first = error.message.splitlines()[-1].strip()
+        return f"{file}: not imported: {first}; again: thoughtgate server import {file}"
+    for remark in found.notes:
+        note(f"note: {remark}")
+    return f"{file}: imported {', '.join(names)}"
