@@ -131,5 +131,5 @@ def _chosen(local: str, noun: str, chosen: Path | None) -> object:
     far = target()
     if far is None:
         return getattr(import_module(local), f"Local{noun}")(chosen)
-    remote = import_module("thoughtgate.cli.remote")
-    return getattr(remote, f"Remote{noun}")(remote.Line(far))
+    line = import_module("thoughtgate.cli.remote_line").Line(far)
+    return getattr(import_module("thoughtgate.cli.remote"), f"Remote{noun}")(line)

@@ -19,8 +19,6 @@ from thoughtgate.core.tools import Effect
 from thoughtgate.surface import admin_values as values
 from thoughtgate.surface.admin_commands import refusal_of_command
 
-__all__ = ["Line", "RemoteDomains", "RemoteRecords", "RemoteServers", "RemoteTools"]
-
 _THERE, _NOT_THERE = {"If-Match": "*"}, {"If-None-Match": "*"}
 _PAGE = 500
 _ATTEMPTS = 10

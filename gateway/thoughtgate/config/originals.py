@@ -114,6 +114,8 @@ def _kept(file: Original, data: bytes) -> Path:
             continue
         with os.fdopen(handle, "wb") as out:
             out.write(data)
+            out.flush()
+            os.fsync(handle)  # on the disk before the file itself is replaced
             with suppress(PermissionError):  # it is the owner's copy, whoever that is
                 _own(handle, file.real)
         return backup
