@@ -17,9 +17,13 @@ _log = logging.getLogger(__name__)
 RELIST_GAP = 0.5
 """Seconds between two listings of a server that keeps announcing changes."""
 
+LONGEST_GAP = 30.0
+"""The same where a listing takes long: a long list costs its time again and again."""
+
 RECHECK = 300.0
 """Seconds after which lists are read again whose changes the server does not announce."""
 
+_REST = 5
 _ANNOUNCED = ("tools", "prompts", "resources")
 _SHARE = 6
 """The part of a server's time for starting that one of its lists beside the tools may take."""
@@ -67,6 +71,7 @@ class Lister:
             await self._until_stale()
             self._stale.clear()
             which, self._which = self._which, set()
+            begun = asyncio.get_running_loop().time()
             try:
                 async with asyncio.timeout(self._server.start_timeout):
                     await self.read(link, ALL if "" in which else frozenset(which) or ALL)
@@ -74,7 +79,8 @@ class Lister:
                 _log.warning(
                     "server %s: its changed lists cannot be read: %s", self._server.name, error
                 )
-            await asyncio.sleep(RELIST_GAP)
+            took = asyncio.get_running_loop().time() - begun
+            await asyncio.sleep(gap(took))
 
     async def _until_stale(self) -> None:
         """Return when a list has changed, or may have by now, unheard."""
@@ -84,6 +90,11 @@ class Lister:
                 await self._stale.wait()
         except TimeoutError:
             return
+
+
+def gap(took: float) -> float:
+    """Return the seconds to wait after a listing that took so many: most of the time is rest."""
+    return min(max(RELIST_GAP, took * _REST), LONGEST_GAP)
 
 
 def _announces(listing: Listing) -> bool:

@@ -216,7 +216,7 @@ class PipeLink:
         if isinstance(message, Reply | Failure):
             self._settle(message)
         elif isinstance(message, Notification):
-            self._place(message)
+            self._place(message, len(data))
         else:
             self._hearing.asked(message, None)
 
@@ -232,20 +232,20 @@ class PipeLink:
         else:
             waiter.answer(message)
 
-    def _place(self, message: Notification) -> None:
-        """Find the call that a notification belongs to."""
+    def _place(self, message: Notification, size: int) -> None:
+        """Find the call that a notification of so many bytes belongs to."""
         if message.method == methods.PROGRESS:
             token, notice = methods.read_progress(message.params)
             waiter = self._pending.get(token)
             if waiter is None or waiter.call is None or not waiter.call.wants_progress:
                 self.counts.unplaced += 1
             else:
-                waiter.notify(notice)
+                waiter.notify(notice, size)
             return
         only = self._only(logs=message.method == methods.LOG)
         told = self._hearing.told(message, None if only is None else only.call)
         if told is not None and only is not None:
-            only.notify(told)
+            only.notify(told, size)
 
     def _only(self, *, logs: bool) -> Waiter | None:
         """Return the one call that a message can belong to: a shared pipe does not say.

@@ -14,26 +14,31 @@ from thoughtgate.wire.messages import Failure, Reply
 ROOM = 256
 """Notifications that may wait for a slow caller."""
 
+ROOM_BYTES = 4 * 1024 * 1024
+"""Bytes that they may have together, unless it is one alone."""
+
 
 class Waiter:
     """One request in flight; `call` is None for requests of our own."""
 
-    __slots__ = ("_counts", "_loop", "_notices", "_outcome", "_wake", "call")
+    __slots__ = ("_counts", "_loop", "_notices", "_outcome", "_size", "_wake", "call")
 
     def __init__(self, call: Call | None, counts: Counts) -> None:
         self.call = call
         self._counts = counts
         self._loop = asyncio.get_running_loop()
-        self._notices: deque[Notice] = deque()
+        self._notices: deque[tuple[Notice, int]] = deque()
+        self._size = 0
         self._outcome: bytes | UpstreamError | None = None
         self._wake: asyncio.Future[None] | None = None
 
-    def notify(self, notice: Notice) -> None:
-        """Queue a notification for the caller, in order."""
-        if len(self._notices) >= ROOM:
-            self._notices.popleft()
+    def notify(self, notice: Notice, size: int) -> None:
+        """Queue a notification of so many bytes for the caller, in order; the oldest make room."""
+        while self._notices and (len(self._notices) >= ROOM or self._size + size > ROOM_BYTES):
+            self._next()
             self._counts.overflow += 1
-        self._notices.append(notice)
+        self._notices.append((notice, size))
+        self._size += size
         self._rouse()
 
     def answer(self, message: Reply | Failure) -> None:
@@ -58,7 +63,7 @@ class Waiter:
         """
         while True:
             while self._notices:
-                notice = self._notices.popleft()
+                notice = self._next()
                 if self.call is not None:
                     await self.call.listener.notify(notice)
             if isinstance(self._outcome, UpstreamError):
@@ -67,6 +72,11 @@ class Waiter:
                 return self._outcome
             self._wake = self._loop.create_future()
             await self._wake
+
+    def _next(self) -> Notice:
+        notice, size = self._notices.popleft()
+        self._size -= size
+        return notice
 
     def _rouse(self) -> None:
         if self._wake is not None and not self._wake.done():

@@ -12,7 +12,7 @@ from thoughtgate.core.calls import Call
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era, Listing
 from thoughtgate.testing.values import make_server
-from thoughtgate.upstream.lister import Lister
+from thoughtgate.upstream.lister import LONGEST_GAP, RELIST_GAP, Lister, gap
 from thoughtgate.upstream.ports import Counts, Peer
 
 
@@ -86,3 +86,9 @@ async def test_lists_whose_changes_are_not_announced_are_read_again_now_and_then
             assert len(heard) == 2
     finally:
         keeping.cancel()
+
+
+def test_a_long_list_that_changes_all_the_time_leaves_most_of_the_time_to_others() -> None:
+    assert gap(0.001) == RELIST_GAP
+    assert gap(1.0) == 5.0
+    assert gap(60.0) == LONGEST_GAP

@@ -5,14 +5,16 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.support.callers import Client as Caller
 from tests.support.children import alive
 from tests.support.upstreams import PYTHON_PATH, fake_stdio, make_call, rig
 from tests.support.waiting import until, within
-from thoughtgate.core.calls import Call, Result
+from thoughtgate.core.calls import Call, Notice, NoticeKind, Result
 from thoughtgate.core.errors import (
     UnknownTarget,
     UpstreamTimeout,
@@ -23,7 +25,9 @@ from thoughtgate.upstream.breaker import Backoff, Breaker
 from thoughtgate.upstream.child import child_environment
 from thoughtgate.upstream.http_rules import server_headers, target
 from thoughtgate.upstream.local import LocalTool, LocalUpstream
-from thoughtgate.wire.messages import BadMessage, decode
+from thoughtgate.upstream.ports import Counts
+from thoughtgate.upstream.waiting import ROOM, ROOM_BYTES, Waiter
+from thoughtgate.wire.messages import BadMessage, Reply, decode
 from thoughtgate.wire.results import make_result
 from thoughtgate.wire.salvage import salvage_id
 
@@ -213,3 +217,21 @@ def test_our_own_commands_are_found_by_name_also_when_they_are_not_on_the_path()
     assert child_environment({}, {"PATH": "/usr/bin"})["PATH"] == f"/usr/bin:{own}"
     assert child_environment({}, {})["PATH"].endswith(f":{own}")
     assert child_environment({"PATH": "/mine"}, {"PATH": "/usr/bin"})["PATH"] == "/mine"
+
+
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [(1, ROOM), (ROOM_BYTES // 4, 4), (ROOM_BYTES * 2, 1)],
+)
+async def test_what_waits_for_a_slow_caller_is_bounded_by_number_and_by_bytes(
+    size: int, told: int
+) -> None:
+    """Two hundred and fifty-six notifications of thirty-two megabytes would be eight gigabytes."""
+    caller, counts = Caller(), Counts()
+    waiter = Waiter(replace(make_call("x"), listener=caller), counts)
+    for number in range(300):
+        waiter.notify(Notice(kind=NoticeKind.LOG, params={"data": number}), size)
+    waiter.answer(Reply(id=1, result=b"{}"))
+    assert await within(waiter.outcome()) == b"{}"
+    assert [notice.params["data"] for notice in caller.notices] == [*range(300 - told, 300)]
+    assert counts.overflow == 300 - told
