@@ -260,6 +260,24 @@ def test_a_file_that_is_there_is_told_before_the_rest_is_asked(user: Path) -> No
     assert (user / ".config").is_dir()
 
 
+def test_a_file_that_comes_while_questions_are_answered_is_left_alone(user: Path) -> None:
+    where, *others = [question for question in QUESTIONS if question.key != "folder"]
+    other = Path.cwd() / "thoughtgate.toml"
+    with terminal() as screen:
+        screen.hear(where.text)
+        screen.type("folder")
+        for question in others:
+            screen.hear(question.text)
+            other.write_text("# of somebody else\n", encoding="utf-8")
+            screen.type("")
+        screen.hear("Write it?")
+        screen.type("y")
+        screen.hear("changed by another program")
+        assert screen.ended() == Exit.USAGE
+    assert other.read_text(encoding="utf-8") == "# of somebody else\n"
+    assert user.is_dir()
+
+
 @pytest.mark.parametrize("moment", ["Name of the domain", "Write it?"])
 def test_an_interrupt_leaves_nothing_behind(user: Path, moment: str) -> None:
     asked = [question.text for question in QUESTIONS if question.key != "folder"]

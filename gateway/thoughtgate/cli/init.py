@@ -16,7 +16,7 @@ from thoughtgate.cli.init_questions import QUESTIONS, answers_of, asked
 from thoughtgate.cli.output import clean, json_flag, note, show
 from thoughtgate.cli.target import refuse_remote
 from thoughtgate.config.files import default_file, parse, usual_file
-from thoughtgate.config.originals import read, write
+from thoughtgate.config.originals import Original, read, write
 from thoughtgate.config.writing import Choices, written
 from thoughtgate.core.errors import ConfigError
 
@@ -44,7 +44,8 @@ def init(
         raise ConfigError(message="init asks questions, which needs a terminal; or give --yes")
     found = asked(QUESTIONS[:1], answers, ask=asking and chosen is None)
     target = chosen or _place(found["where"])
-    if target.exists() and not force:
+    before = read(target)
+    if before.data is not None and not force:
         raise ConfigError(message=f"{target} is there already; add --force to replace it")
     found |= asked(QUESTIONS[1:], answers, ask=asking)
     text = written(_choices(found))
@@ -52,7 +53,7 @@ def init(
     if asking:
         note(f"\n{target} will be:\n\n{text}")
         click.confirm("Write it?", default=True, abort=True, err=True)
-    kept = _write(target, text)
+    kept = _write(before, text)
     imported = import_all(target, found_files()) if found["servers"] == "import" else []
     value = {
         "file": str(target),
@@ -83,14 +84,13 @@ def _choices(found: Mapping[str, str]) -> Choices:
     )
 
 
-def _write(target: Path, text: str) -> Path | None:
+def _write(before: Original, text: str) -> Path | None:
     """Write the file, whole or not at all; return where the one before it is kept."""
-    before = read(target)
     try:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        before.real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
-        raise ConfigError(message=f"{target} cannot be written: {reason}") from error
+        raise ConfigError(message=f"{before.path} cannot be written: {reason}") from error
     return write(before, text)
 
 
