@@ -14,6 +14,10 @@ from thoughtgate.config.texts import BOM, Unreadable, fault
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 """What a key is that needs no quotes."""
 
+_DEEPEST = 100
+"""Tables and lists that may stand inside one another: dotted keys nest without any recursion."""
+
+_DEEP = "not valid TOML: nested too deeply"
 _PLACE = re.compile(r"line (\d+), column (\d+)")
 
 
@@ -24,15 +28,26 @@ def read(text: str) -> dict[str, Any]:
         Unreadable: Not TOML.
     """
     try:
-        return tomllib.loads(text.removeprefix(BOM))
+        value = tomllib.loads(text.removeprefix(BOM))
     except RecursionError:
-        raise fault(text, 0, "not valid TOML: nested too deeply") from None
+        raise fault(text, 0, _DEEP) from None
     except ValueError as error:  # an integer of too many digits is a ValueError
         why = f"not valid TOML: {str(error).partition(' (at ')[0]}"
         place = _PLACE.search(str(error))
         if place is None:
             raise fault(text, len(text), why) from None
         raise Unreadable(why, int(place[1]), int(place[2])) from None
+    if _is_deep(value):
+        raise fault(text, 0, _DEEP)
+    return value
+
+
+def _is_deep(value: dict[str, Any]) -> bool:
+    level: list[Any] = [value]
+    for _ in range(_DEEPEST):
+        inner = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for some in inner for one in some if isinstance(one, dict | list)]
+    return bool(level)
 
 
 def key_text(key: str) -> str:

@@ -1,6 +1,5 @@
 """The configuration file: what is taken, what is refused, and how it is said."""
 
-import codecs
 from pathlib import Path
 
 import pytest
@@ -71,9 +70,10 @@ def test_a_wrong_entry_is_named(text: str, named: str) -> None:
     assert named in message
 
 
-def test_a_byte_order_mark_is_no_part_of_the_configuration(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_no_part_of_the_configuration(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "gate.toml"
-    file.write_bytes(codecs.BOM_UTF8 + b"[gateway]\nport = 9000\n")
+    file.write_text("[gateway]\nport = 9000\n", encoding=encoding)
     assert load(file, {}).settings.gateway.port == 9000
 
 
@@ -83,6 +83,8 @@ def test_a_byte_order_mark_is_no_part_of_the_configuration(tmp_path: Path) -> No
         (b"# one\n[gateway]\nhost = '\xff'", "line 3, column 9: not UTF-8"),
         (b"[gateway]\r\nport = ", "line 2, column 8: not valid TOML"),
         (b"x = " + b"[" * 5_000, "nested too deeply"),
+        (b"x" + b".x" * 5_000 + b" = 1", "nested too deeply"),
+        (b"[" + b"x." * 200 + b"x]", "nested too deeply"),
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_place(data: bytes, said: str, tmp_path: Path) -> None:
