@@ -20,9 +20,8 @@ from thoughtgate.config.imports.formats import AUTO, Document, read_document
 from thoughtgate.config.imports.inputs import Input
 from thoughtgate.config.imports.places import Remark
 from thoughtgate.config.imports.reading import Entry, Import, read_servers
-from thoughtgate.config.imports.text import decoded
 from thoughtgate.config.imports.variables import Surroundings
-from thoughtgate.config.texts import LARGEST
+from thoughtgate.config.texts import LARGEST, Unreadable, settings_of, text_of
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import Server
 from thoughtgate.registry.store import Registry
@@ -97,10 +96,10 @@ def _document(file: Path, format_name: str) -> Document:
     """Read the file and find its servers; what is wrong with it names it."""
     if file == STDIN:
         try:
-            text = decoded(sys.stdin.buffer.read(LARGEST + 1))
+            text = settings_of(sys.stdin.buffer.read(LARGEST + 1))
             return read_document(text, format_name=format_name, toml=False)
-        except ConfigError as error:
-            raise ConfigError(message=f"standard input: {error.message}") from None
+        except (ConfigError, Unreadable) as error:
+            raise ConfigError(message=f"standard input: {error}") from None
     try:
         toml = file.suffix.lower() == ".toml"
         return read_document(_text_of(file), format_name=format_name, toml=toml)
@@ -110,8 +109,9 @@ def _document(file: Path, format_name: str) -> Document:
 
 def _text_of(file: Path) -> str:
     try:
-        with file.open("rb") as stream:
-            return decoded(stream.read(LARGEST + 1))
+        return text_of(file)
+    except Unreadable as error:
+        raise ConfigError(message=str(error)) from None
     except FileNotFoundError:
         raise ConfigError(message="there is no such file") from None
     except OSError as error:

@@ -3,6 +3,7 @@
 Never knows a format.
 """
 
+import codecs
 from pathlib import Path
 
 BOM = "\ufeff"
@@ -40,6 +41,18 @@ def decoded(data: bytes, encoding: str = "utf-8") -> str:
         raise fault(before, len(before), "not UTF-8") from None
 
 
+def settings_of(data: bytes) -> str:
+    """Return the bytes of a file of settings as text, in the encoding that its mark names.
+
+    Raises:
+        Unreadable: They are no text, or too many.
+    """
+    if len(data) > LARGEST:
+        raise fault("", 0, f"larger than {LARGEST // 2**20} MiB, which no settings are")
+    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return decoded(data, "utf-16" if marked else "utf-8-sig")
+
+
 def text_of(file: Path) -> str:
     """Return the text of a file of settings; a device without end is not read for ever.
 
@@ -48,7 +61,4 @@ def text_of(file: Path) -> str:
         Unreadable: It is no text, or too large.
     """
     with file.open("rb") as stream:
-        data = stream.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise fault("", 0, f"larger than {LARGEST // 2**20} MiB, which no settings are")
-    return decoded(data)
+        return settings_of(stream.read(LARGEST + 1))

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from thoughtgate.config.imports import dotenv
 from thoughtgate.config.imports.names import name_from_url, proper_name
 from thoughtgate.config.imports.places import Place
-from thoughtgate.config.imports.text import decoded
-from thoughtgate.config.texts import LARGEST
+from thoughtgate.config.texts import LARGEST, Unreadable, settings_of
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.registry.values import check_name
 
@@ -96,18 +95,18 @@ def test_a_url_without_a_host_names_nothing(url: str) -> None:
     ],
 )
 def test_a_byte_order_mark_is_no_part_of_the_text(data: bytes) -> None:
-    assert decoded(data) == "é"
+    assert settings_of(data) == "é"
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"ok \xe9", codecs.BOM_UTF16_LE + b"x"])
 def test_bytes_that_are_no_text_are_refused(data: bytes) -> None:
-    with pytest.raises(ConfigError):
-        decoded(data)
+    with pytest.raises(Unreadable):
+        settings_of(data)
 
 
 def test_a_file_has_a_largest_size() -> None:
-    with pytest.raises(ConfigError):
-        decoded(b" " * (LARGEST + 1))
+    with pytest.raises(Unreadable):
+        settings_of(b" " * (LARGEST + 1))
 
 
 @pytest.mark.parametrize(
