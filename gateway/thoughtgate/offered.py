@@ -34,6 +34,9 @@ _CORE: Final = re.compile(
     r"(initialize|ping|(tools|prompts|resources|completion|logging|server|sampling|elicitation"
     r"|roots|subscriptions|notifications)/.*)"
 )
+_METHOD: Final = re.compile(r"[!-~]{1,256}")
+"""What a method of an extension may be called: its name travels in a header, too."""
+
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _value = msgspec.json.Decoder().decode
 _URI_MARKS = (b'"uri"', b"\\u00")
@@ -176,7 +179,7 @@ class Offered:
 
     def _method(self, name: str, arguments: JsonObject) -> Item | None:
         """Return a method of an extension: of the only server that has any, or of a task's own."""
-        if _CORE.fullmatch(name):
+        if _CORE.fullmatch(name) or not _METHOD.fullmatch(name):
             return None
         server = _split(arguments.get(_TASK))[0]
         if server not in self.extended:
