@@ -42,14 +42,6 @@ def read(text: str) -> dict[str, Any]:
     return value
 
 
-def _is_deep(value: dict[str, Any]) -> bool:
-    level: list[Any] = [value]
-    for _ in range(_DEEPEST):
-        inner = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [one for some in inner for one in some if isinstance(one, dict | list)]
-    return bool(level)
-
-
 def key_text(key: str) -> str:
     """Return a key as it is written."""
     return key if BARE.fullmatch(key) else _string(key)
@@ -65,6 +57,14 @@ def value_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(value_text, value))}]"
     return json.dumps(value) if isinstance(value, bool | int | float) else str(value)
+
+
+def _is_deep(value: dict[str, Any]) -> bool:
+    level: list[Any] = [value]
+    for _ in range(_DEEPEST):
+        inner = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for some in inner for one in some if isinstance(one, dict | list)]
+    return bool(level)
 
 
 def _string(text: str) -> str:
