@@ -81,7 +81,7 @@ def _row(call: Call, outcome: Outcome, *, snapshot: Snapshot, at_ns: int, took_u
         call_id=call.id,
         run_id=call.run_id,
         trace_id=f"{call.trace.trace_id:032x}" if call.trace else "",
-        session_id=call.session.id,
+        session_id=call.session.label,
         duration_us=took_us,
         notes=result.notes if result else (),
     )

@@ -47,5 +47,5 @@ def _row(call: Call) -> AuditRow:
         call_id=call.id,
         run_id=call.run_id,
         trace_id=f"{call.trace.trace_id:032x}" if call.trace else "",
-        session_id=call.session.id,
+        session_id=call.session.label,
     )

@@ -82,7 +82,7 @@ def _attributes(call: Call, outcome: Outcome, snapshot: Snapshot) -> tuple[str, 
             found[names.TOOL_DIGEST] = meant.digest
             found[names.TOOL_EFFECT] = meant.effect.value
     if call.session.id:
-        found[names.MCP_SESSION_ID] = call.session.id
+        found[names.MCP_SESSION_ID] = call.session.label
     if call.run_id:
         found[names.RUN_ID] = call.run_id
     if call.depth:

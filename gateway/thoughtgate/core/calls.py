@@ -3,6 +3,7 @@
 Never knows how bytes travel: `surface` decodes into these values and back.
 """
 
+import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -11,6 +12,8 @@ from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
 from thoughtgate.core.tools import Item, Kind, Tool
 from thoughtgate.core.traces import SpanContext
+
+_LABEL = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +100,14 @@ class Session:
     origin: str = "mcp"
     capabilities: JsonObject = field(default_factory=dict)
     peer: Listener | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def label(self) -> str:
+        """Return what stands for the session in rows and spans, empty where there is none.
+
+        Whoever reads those must not be able to take the session up, as its id would let them.
+        """
+        return hashlib.sha256(self.id.encode()).hexdigest()[:_LABEL] if self.id else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
