@@ -396,6 +396,20 @@ async def test_cancelling_a_request_closes_its_connection_at_once(client: HttpCl
         await until(lambda: server.open == 0)
 
 
+async def test_a_cancellation_that_meets_its_reply_breaks_no_other_request(
+    client: HttpClient,
+) -> None:
+    """The reply gives the connection back, and somebody else takes it, in the same moment."""
+    async with raw_http(echo) as server:
+        for ticks in range(40):
+            sending = asyncio.ensure_future(client.send(post(server.url, b"first")))
+            for _ in range(ticks):
+                await asyncio.sleep(0)
+            sending.cancel()
+            assert await fetch(client, post(server.url, b"second")) == b"second", ticks
+            await asyncio.wait([sending])
+
+
 async def test_closing_the_client_fails_what_still_waits(client: HttpClient) -> None:
     async def silent(wire: Wire) -> None:
         await wire.request()

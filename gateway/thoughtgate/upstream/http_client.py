@@ -53,11 +53,11 @@ class PooledClient:
         where = target(request.url)
         data = request_bytes(request, where)
         connection = await self._connection(where)
+        reply = await connection.exchange(data)
         try:
-            reply = await connection.exchange(data)
             check_head(reply.status, reply.headers, request.url)
-        except (UpstreamError, asyncio.CancelledError):
-            connection.abort()
+        except UpstreamError:
+            reply.body.close()
             raise
         return reply
 

@@ -68,7 +68,11 @@ class Connection(asyncio.Protocol):
         exchange = _Exchange(self._loop, self)
         self._exchange = exchange
         self._transport.write(data)
-        return await exchange.begun()
+        try:
+            return await exchange.begun()
+        except (UpstreamError, asyncio.CancelledError):
+            exchange.close()  # not the connection itself: it may be somebody else's by now
+            raise
 
     def abort(self) -> None:
         """Drop the connection; nothing more is sent or read."""
