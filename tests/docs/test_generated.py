@@ -18,7 +18,9 @@ def generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", ["configuration.md", "command-line.md", "servers.md", "admin-api.md"])
+@pytest.mark.parametrize(
+    "page", ["configuration.md", "command-line.md", "servers.md", "admin-api.md"]
+)
 def test_a_generated_page_is_up_to_date(page: str) -> None:
     expected = generator().PAGES[page]()
     found = (DOCS / "reference" / page).read_text(encoding="utf-8")
