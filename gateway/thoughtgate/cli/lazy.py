@@ -65,8 +65,8 @@ class LazyCommands(MutableMapping[str, click.Command]):
         """Count the commands."""
         return len(self._places.keys() | self._loaded.keys())
 
-    def help_of(self, name: str, limit: int) -> str:
-        """Return what a command is for, without importing it."""
+    def help_of(self, name: str) -> str:
+        """Return in a whole sentence what a command is for, without importing it."""
         if name in self._loaded:
-            return self._loaded[name].get_short_help_str(limit)
+            return self._loaded[name].get_short_help_str(_WHOLE)
         return self._places[name].help

@@ -85,9 +85,8 @@ class _Root(Door):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the names of the commands and what they are for."""
-        room = formatter.width - 6 - max(map(len, self._lazy))
         with formatter.section("Commands"):
-            formatter.write_dl([(n, self._lazy.help_of(n, room)) for n in sorted(self._lazy)])
+            formatter.write_dl([(n, self._lazy.help_of(n)) for n in sorted(self._lazy)])
 
 
 @click.group(

@@ -9,6 +9,7 @@ import click
 import pytest
 
 from tests.support.gate import home
+from thoughtgate.cli.lazy import LazyCommands
 from thoughtgate.cli.root import PLACES, cli
 
 UNASKED = {"alembic", "opentelemetry.exporter"}
@@ -16,6 +17,7 @@ HEAVY = UNASKED | {"sqlalchemy", "mako", "jsonschema", "aiohttp"}
 
 LOADED = """
 import sys
+from thoughtgate.cli.lazy import LazyCommands
 from thoughtgate.cli.root import cli
 try:
     cli.main(sys.argv[1:])
@@ -57,3 +59,10 @@ def test_the_table_tells_of_a_command_what_the_command_tells_of_itself(name: str
 
 def test_an_unknown_command_is_no_command() -> None:
     assert cli.get_command(click.Context(cli), "servre") is None
+
+
+def test_a_command_is_listed_alike_before_and_after_it_was_used() -> None:
+    commands = LazyCommands(PLACES)
+    before = {name: commands.help_of(name).rstrip(".") for name in commands}
+    assert all(commands[name].name == name for name in PLACES)
+    assert {name: commands.help_of(name).rstrip(".") for name in commands} == before
