@@ -13,7 +13,7 @@ import msgspec
 from thoughtgate.cli.desks import Say
 from thoughtgate.cli.output import count
 from thoughtgate.cli.remote_line import Line
-from thoughtgate.core.errors import ConfigError, Conflict, Missing
+from thoughtgate.core.errors import ConfigError, Conflict, Missing, UpstreamGarbled
 from thoughtgate.core.servers import HttpTransport, Server
 from thoughtgate.core.tools import Effect
 from thoughtgate.surface import admin_values as values
@@ -21,6 +21,7 @@ from thoughtgate.surface.admin_commands import refusal_of_command
 
 _THERE, _NOT_THERE = {"If-Match": "*"}, {"If-None-Match": "*"}
 _PAGE = 500
+_MOST_PAGES = 10_000
 _ATTEMPTS = 10
 """How often a change is tried on what is there by then, while others change things too."""
 
@@ -219,9 +220,17 @@ def listed_tools(line: Line, domain: str) -> values.DomainTools:
 
 
 def _pages(line: Line, kind: type[P], *path: str, **query: str | int) -> Iterator[P]:
-    """Yield a list page by page, as far as somebody reads."""
+    """Yield a list page by page, as far as somebody reads.
+
+    Raises:
+        UpstreamGarbled: The list leads back to where it was.
+    """
     cursor: str | None = ""
+    seen: set[str | None] = set()
     while cursor is not None:
         page = line.get(kind, *path, query={"limit": _PAGE, "cursor": cursor, **query})
         yield page
+        seen.add(cursor)
         cursor = page.next
+        if cursor in seen or len(seen) > _MOST_PAGES:
+            raise UpstreamGarbled(message=f"the list of {path[0]} does not end")

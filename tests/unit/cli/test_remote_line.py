@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from thoughtgate.cli.remote import RemoteServers
 from thoughtgate.cli.remote_line import Line
 from thoughtgate.cli.target import Target
 from thoughtgate.core import errors
@@ -183,3 +184,11 @@ def test_the_token_does_not_leave_this_machine_in_the_clear(token: Path, url: st
 )
 def test_this_machine_and_https_are_fine(token: Path, url: str) -> None:
     Line(Target(url, token))
+
+
+def test_a_list_that_leads_back_to_itself_is_given_up(token: Path) -> None:
+    with odd(200, b'{"servers":[],"next":"again"}') as server:
+        servers = RemoteServers(Line(Target(f"http://127.0.0.1:{server.server_port}", token)))
+        with pytest.raises(UpstreamGarbled, match="does not end"):
+            servers.listed(check=False, say=lambda _: None)
+    assert len(server.asked) == 2
