@@ -590,5 +590,6 @@ async def test_a_question_that_nobody_offered_to_answer_fails_its_call(
     upstream = await house.server("new", RawUpstream(STATELESS), door=door)
     for client in await house.clients():
         for key in ("resultType", "resultTyp\\u0065"):
-            upstream.result = f'{{"{key}":"input_required","inputRequests":{{}}}}'
+            asked = '{"who":{"method":"elicitation/create","params":{"message":"who?"}}}'
+            upstream.result = f'{{"{key}":"input_required","inputRequests":{asked}}}'
             assert (await client.call("new__echo")).trouble == "upstream_garbled"
