@@ -39,7 +39,7 @@ def twice(times: int) -> str:
 def test_a_file_made_to_do_harm_is_refused_and_nothing_is_imported(
     tmp_path: Path, name: str, text: str, said: str
 ) -> None:
-    """Each of them took minutes, or ended in a traceback."""
+    """Each of them took ten seconds and more, or ended in a traceback."""
     here = home(tmp_path, BIG="x" * 10_000)
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")

@@ -279,7 +279,7 @@ def test_so_many_uris_that_looking_them_up_would_take_long_all_lead_back() -> No
 
 @pytest.mark.parametrize("name", ["", "a b", "x/y\r\nEvil: z", "x\0", "méthode", "x" * 257])
 def test_a_method_whose_name_no_header_can_carry_is_unknown(name: str) -> None:
-    """Three of them that a server was never sent closed it to everybody for a while."""
+    """A request under such a name could not be sent over HTTP, and counted against its server."""
     shown = show(catalog(a={"capabilities": {**HAS, "extensions": {"e": {}}}}))
     assert shown.find(ItemName(domain="d", kind=Kind.METHOD, name="x/y"), {}) is not None
     assert shown.find(ItemName(domain="d", kind=Kind.METHOD, name=name), {}) is None

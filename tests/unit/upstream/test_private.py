@@ -219,8 +219,8 @@ async def test_an_open_question_or_a_subscription_keeps_a_connection(endpoint: F
 async def test_an_idle_shared_connection_ends_only_where_that_is_wished() -> None:
     async with rig(fake_stdio(idle_timeout=0.2)) as made:
         listing = await within(made.upstreams.discover("peer"))
-        await until(lambda: not children())
-        assert made.statuses[-1].state is UpstreamState.IDLE
+        await until(lambda: made.statuses[-1].state is UpstreamState.IDLE)
+        assert not children()
         assert made.listings == [listing]
         assert await made.call("echo", {"n": 1}) == {"n": 1}
 
