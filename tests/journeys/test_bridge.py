@@ -7,6 +7,7 @@ import asyncio
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -209,17 +210,19 @@ async def test_a_cancelled_call_ends_in_the_server(route: Route, server: str) ->
 
 
 @pytest.mark.parametrize("server", OLD)
-async def test_a_call_cancelled_while_its_question_is_open_ends_in_the_server(
+async def test_a_call_cancelled_while_its_question_is_open_ends_or_waits_for_its_client(
     route: Route, server: str
 ) -> None:
-    if route.mode != "legacy":
-        pytest.skip("between two requests a client of this era has nothing to cancel")
+    """Between two requests a client without sessions has nothing to cancel: its call is parked."""
     before = await route.call(server, "state")
     route.person.answering.clear()
     call = asyncio.ensure_future(route.client.call_tool(f"{server}__hold", {}))
     await until(lambda: bool(route.person.asked), START)
     call.cancel()
-    await changes(route, server, "cancelled", before["cancelled"])
+    if route.mode == "legacy":
+        await changes(route, server, "cancelled", before["cancelled"])
+    else:
+        assert (await route.call(server, "state"))["waiting"] == before["waiting"] + 1
     route.person.answering.set()
     assert await route.call(server, "survey") == {"colour": ACCEPTED}
 
@@ -340,11 +343,14 @@ async def test_a_changed_resource_is_told_to_who_subscribed_and_to_nobody_else(
 
 @pytest.mark.parametrize("server", SERVERS)
 async def test_every_round_leaves_a_row(place: Home, route: Route, server: str) -> None:
-    before = len(place.audit_rows())
+    def outcomes() -> Counter[str]:
+        """Count the outcomes of this call's rows; each gateway has a chain of its own."""
+        rows = place.audit_rows()
+        return Counter(
+            row["outcome"] for row in rows if (row["server"], row["tool"]) == (server, "survey")
+        )
+
+    before = outcomes()
     await route.call(server, "survey")
-
-    def outcomes() -> list[str]:
-        return [row["outcome"] for row in place.audit_rows()[before:]]
-
-    await until(lambda: outcomes()[-1:] == ["ok"], START)  # the last round's row is the last
-    assert set(outcomes()) <= {"ok", "input_required"}
+    await until(lambda: (outcomes() - before)["ok"] == 1, START)  # the last round's row is the last
+    assert set(outcomes() - before) <= {"ok", "input_required"}
