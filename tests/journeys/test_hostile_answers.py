@@ -207,16 +207,13 @@ async def test_answers_that_are_none_are_refused_or_asked_for_again(
     assert good.json["result"]["structuredContent"]["result"] == YES
 
 
-async def test_more_parked_calls_than_there_is_room_for_are_refused_and_none_is_lost(
-    running: Gate,
-) -> None:
+async def test_where_there_is_no_room_the_oldest_parked_calls_are_given_up(running: Gate) -> None:
     peer = HttpPeer(running.url())
-    replies = [await ask_new(peer, "old__ask") for _ in range(40)]
-    parked = [question_of(reply) for reply in replies if "result" in reply.json]
-    refused = [reply.error["data"]["error"] for reply in replies if "error" in reply.json]
-    assert 0 < len(parked) <= 32
-    assert refused == ["overloaded"] * (len(replies) - len(parked))
-    for key, state in (*parked, question_of(await ask_new(peer, "new__want_input"))):
+    parked = [question_of(await ask_new(peer, "old__ask")) for _ in range(40)]
+    for key, state in parked[:8]:
+        late = await ask_new(peer, "old__ask", inputResponses={key: YES}, requestState=state)
+        assert (late.status, late.error["code"]) == (400, -32602)
+    for key, state in (*parked[8:], question_of(await ask_new(peer, "new__want_input"))):
         await answered(peer, "old__ask" if key != "k" else "new__want_input", key, state)
     await answered(peer, "old__ask", *question_of(await ask_new(peer, "old__ask")))
 

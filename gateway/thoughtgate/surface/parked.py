@@ -149,13 +149,19 @@ class ParkingLot:
     def park(self, talk: Talk, who: str) -> str:
         """Keep a call until it is taken, or given up when its time is over.
 
+        Where there is no room the principal's own oldest call is given up for it: a client that
+        does not come back must not keep the others from being asked.
+
         Raises:
-            Overloaded: Too many calls are parked; this one is given up.
+            Overloaded: Too many calls of others are parked; this one is given up.
         """
         limits = self._limits
         if len(self._parked) >= limits.most or self._each[who] >= limits.most_each:
-            talk.cancel()
-            raise Overloaded(message="too many calls wait for their clients' answers")
+            oldest = next((id_ for id_, parked in self._parked.items() if parked[1] == who), None)
+            if oldest is None:
+                talk.cancel()
+                raise Overloaded(message="too many calls wait for their clients' answers")
+            self._out(oldest).cancel()
         id_ = secrets.token_urlsafe(18)
         loop = asyncio.get_running_loop()
         timer = loop.call_later(limits.seconds, self._expired, id_)

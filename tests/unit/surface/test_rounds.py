@@ -315,15 +315,28 @@ async def test_closing_gives_up_what_is_parked(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("limits", [ParkingLimits(most=2), ParkingLimits(most_each=2, most=100)])
-async def test_only_so_many_calls_wait_for_their_clients(limits: ParkingLimits) -> None:
+async def test_the_oldest_of_a_client_s_waiting_calls_makes_room(limits: ParkingLimits) -> None:
     bench = Bench(limits=limits)
     cancelled = await hanging(bench)
+    first = await bench.send()
     await bench.send()
+    assert not cancelled.is_set()
     await bench.send()
-    with pytest.raises(Overloaded):
-        await bench.send()
     await within(cancelled.wait())
     assert bench.rounds.parked == 2
+    with pytest.raises(BadMessage, match="given up"):
+        await bench.again(first, {})
+    bench.rounds.close()
+
+
+async def test_nobody_s_waiting_call_makes_room_for_another_s() -> None:
+    bench = Bench(limits=ParkingLimits(most=2))
+    await hanging(bench)
+    asked = [await bench.send() for _ in range(2)]
+    with pytest.raises(Overloaded):
+        await bench.send(who=asker(principal=Principal(id="other")))
+    assert bench.rounds.parked == 2
+    assert len({json.loads(one.raw)["requestState"] for one in asked}) == 2
     bench.rounds.close()
 
 
