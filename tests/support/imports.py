@@ -13,9 +13,9 @@ from thoughtgate.config.imports.variables import Surroundings
 from thoughtgate.core.errors import ConfigError
 
 HOME = Path("/people/ada")
-PROJECT_FILE = "/people/ada/work/.vscode/mcp.json"
+PROJECT_FILE = "/people/ada/atlas/.vscode/mcp.json"
 ENVIRON = {"TOKEN": "t0k-hush", "REGION": "eu"}
-FILES = {"/people/ada/work/.env": "TOKEN=from-file\nMORE='m'\n", "/people/ada/work/bad.env": "x"}
+FILES = {"/people/ada/atlas/.env": "TOKEN=from-file\nMORE='m'\n", "/people/ada/atlas/bad.env": "x"}
 
 
 def read(

@@ -9,7 +9,7 @@ from tests.support.imports import only_one, problems, read
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import HttpTransport, StdioTransport
 
-WORK = "/people/ada/work"
+WORK = "/people/ada/atlas"
 NPX = {"command": "npx", "args": ["-y", "pkg"]}
 DEEP = {"mcp": {"servers": {"s": NPX}}}
 CODEX = "/people/ada/.codex/config.toml"

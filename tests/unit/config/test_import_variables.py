@@ -9,7 +9,7 @@ from thoughtgate.config.imports.variables import Filler, Surroundings
 from thoughtgate.core.errors import ConfigError
 
 HOME = Path("/people/ada")
-PROJECT = Folders(base=HOME / "work", home=HOME, project=HOME / "work")
+PROJECT = Folders(base=HOME / "atlas", home=HOME, project=HOME / "atlas")
 NO_PROJECT = Folders(base=HOME, home=HOME)
 ENVIRON = {"TOKEN": "t0k", "EMPTY": "", "Program(x86)": "p", "DOLLAR": "${TOKEN}"}
 
@@ -48,8 +48,8 @@ def filler(folders: Folders | None = PROJECT, *, to_ask: tuple[str, ...] = ()) -
         ("${DOLLAR}", "${TOKEN}"),
         ("${input:id}", "${TOKEN}"),
         ("${userHome}${/}${pathSeparator}", "/people/ada//"),
-        ("${workspaceFolder}/x ${workspaceFolderBasename}", "/people/ada/work/x work"),
-        ("${workspaceRoot}", "/people/ada/work"),
+        ("${workspaceFolder}/x ${workspaceFolderBasename}", "/people/ada/atlas/x atlas"),
+        ("${workspaceRoot}", "/people/ada/atlas"),
         ("${file:/run/key}", "</run>"),
         ("${file:~/key}", "</people/ada>"),
     ],
@@ -120,10 +120,10 @@ def test_a_default_without_end_is_no_endless_work() -> None:
         ("/people/ada/.config/zed/settings.json", "/people/ada", None),
         ("/people/ada/Library/Application Support/Claude/config.json", "/people/ada", None),
         ("/people/ada/.claude.json", "/people/ada", None),
-        ("/people/ada/work/.vscode/mcp.json", "/people/ada/work", "/people/ada/work"),
-        ("/people/ada/work/.mcp.json", "/people/ada/work", "/people/ada/work"),
+        ("/people/ada/atlas/.vscode/mcp.json", "/people/ada/atlas", "/people/ada/atlas"),
+        ("/people/ada/atlas/.mcp.json", "/people/ada/atlas", "/people/ada/atlas"),
         ("/srv/api/.cursor/mcp.json", "/srv/api", "/srv/api"),
-        ("/people/ada/work/servers.json", "/people/ada/work", None),
+        ("/people/ada/atlas/servers.json", "/people/ada/atlas", None),
     ],
 )
 def test_a_file_knows_where_it_belongs(file: str, base: str, project: str | None) -> None:
