@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from thoughtgate.core.calls import Principal
+from thoughtgate.core.workers import ALONE, Crew
+from thoughtgate.surface.holders import marked, unmarked
 from thoughtgate.surface.seals import Seal
 from thoughtgate.wire.handshake import VERSIONS, Hello
 from thoughtgate.wire.strict import dumps
@@ -27,8 +29,11 @@ _RANDOM: Final = 24
 class Comebacks:
     """Makes session ids and opens those of earlier processes; `clock` is the time of day."""
 
-    def __init__(self, key: bytes, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, key: bytes, *, crew: Crew = ALONE, clock: Callable[[], float] = time.time
+    ) -> None:
         self._seal = Seal(key, "session")
+        self._crew = crew
         self._clock = clock
         self._epoch = secrets.token_hex(8)
         self._returned: set[str] = set()
@@ -38,6 +43,7 @@ class Comebacks:
         """Return an id that holds the session, or a random one when it would be too long."""
         value: dict[str, Any] = {
             "epoch": self._epoch,
+            "worker": self._crew.index,
             "at": self._clock(),
             "principal": principal.id,
             "domain": domain,
@@ -46,16 +52,20 @@ class Comebacks:
             "capabilities": hello.capabilities,
         }
         if len(dumps(value)) > LARGEST:
-            return secrets.token_urlsafe(_RANDOM)
-        return self._seal.seal(value)
+            return marked(secrets.token_urlsafe(_RANDOM), self._crew)
+        return marked(self._seal.seal(value), self._crew)
 
     def open(self, session_id: str, principal: Principal, domain: str) -> Hello | None:
         """Return what the client of a session said, None when it may not be taken up here.
 
         Its log level and its subscriptions are lost.
         """
-        value = self._seal.open(session_id)
+        worker, sealed = unmarked(session_id)
+        value = self._seal.open(sealed)
         if value is None or session_id in self._ended or value["epoch"] == self._epoch:
+            return None
+        # under another mark it would live in two workers
+        if value.get("worker", 0) != worker:
             return None
         if (value["principal"], value["domain"]) != (principal.id, domain):
             return None

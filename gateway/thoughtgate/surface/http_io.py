@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from thoughtgate.core.calls import Principal
 from thoughtgate.core.traces import SpanContext, parse_traceparent
+from thoughtgate.core.workers import ALONE, Crew
 from thoughtgate.wire import codes
 from thoughtgate.wire.messages import encode_failure
 
@@ -50,7 +51,10 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """One request at an MCP endpoint, its body not read yet."""
+    """One request at an MCP endpoint, its body not read yet.
+
+    `crew` are the workers that it may be sent on to: nobody for one that came from another worker.
+    """
 
     method: str
     headers: Headers
@@ -58,6 +62,7 @@ class HttpRequest:
     principal: Principal
     receive: Receive
     send: Send
+    crew: Crew = ALONE
 
     def header(self, name: bytes) -> str | None:
         """Return a header's value without outer white space."""

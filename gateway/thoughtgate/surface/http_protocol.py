@@ -32,8 +32,8 @@ class TimedHttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Start the clock: a connection is opened to send something."""
         super().connection_made(transport)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):
-            line = transport.get_extra_info("socket")
+        line = transport.get_extra_info("socket")
+        if hasattr(socket, "TCP_USER_TIMEOUT") and line.family != socket.AF_UNIX:
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, self.unread_ms)
         self._start()
 

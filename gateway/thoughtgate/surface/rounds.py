@@ -11,7 +11,9 @@ from typing import Final
 
 from thoughtgate.core.calls import Question, Result, Retry
 from thoughtgate.core.json import JsonObject, digest
+from thoughtgate.core.workers import ALONE, Crew
 from thoughtgate.surface.desk import Asker, Desk
+from thoughtgate.surface.holders import marked, unmarked
 from thoughtgate.surface.parked import ParkingLimits, ParkingLot, Talk
 from thoughtgate.surface.relay import Line
 from thoughtgate.surface.seals import Seal
@@ -56,11 +58,13 @@ class Rounds:
         desk: Desk,
         seal_key: bytes,
         *,
+        crew: Crew = ALONE,
         limits: ParkingLimits | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._desk = desk
         self._seal = Seal(seal_key, PURPOSE)
+        self._crew = crew
         self._limits = limits or ParkingLimits()
         self._lot = ParkingLot(self._limits)
         self._clock = clock
@@ -116,7 +120,8 @@ class Rounds:
 
     def _parked(self, talk: Talk, asked: Mapping[str, Question], round_: _Round) -> Result:
         id_ = self._lot.park(talk, round_.asker.principal.id)
-        state = self._sealed({"parked": id_}, round_, self._limits.seconds)
+        sealed = self._sealed({"parked": id_}, round_, self._limits.seconds)
+        state = marked(sealed, self._crew)
         return Result(raw=write_input_required(asked, state), final=False)
 
     def _passed_up(self, result: Result, round_: _Round) -> Result:
@@ -137,7 +142,7 @@ class Rounds:
         """Return what a state of ours holds; empty for a request without one."""
         if retry is None or retry.state is None:
             return {}
-        opened = self._seal.open(retry.state)
+        opened = self._seal.open(unmarked(retry.state)[1])
         if opened is None:
             raise _stale(why="it is not one that was given here")
         if opened["bound"] != round_.bound():
