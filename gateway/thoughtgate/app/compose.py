@@ -5,8 +5,9 @@ Never holds logic of its own; what an object is given here is all it knows of th
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import metadata
 
@@ -34,6 +35,7 @@ from thoughtgate.telemetry.environment import from_environment
 from thoughtgate.telemetry.exporter import SpanExporter
 from thoughtgate.upstream.auth_logins import Logins
 from thoughtgate.upstream.http_client import PooledClient
+from thoughtgate.upstream.hurry import Hurry
 from thoughtgate.upstream.opening import Means
 from thoughtgate.upstream.ports import HttpClient, Identity
 from thoughtgate.upstream.upstreams import Upstreams
@@ -44,6 +46,12 @@ CAPTURE_BYTES = 65_536
 
 SHUTDOWN = 5.0
 """Seconds that each of the exporter and the audit log may take at the end."""
+
+PARTING = 0.3
+"""Seconds beyond the time by which all must be over that connections to servers may take to end."""
+
+LAST_SPANS = 0.6
+"""The same for the exporter, which comes last."""
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +69,8 @@ class App:
     exporter: SpanExporter | None
     reasoning: Reasoning
     client: HttpClient
+    slots: Slots
+    hurry: Hurry
 
     async def ensure_listed(self, *, on_progress: Progress, refresh: bool = False) -> None:
         """Ask the servers whose tools nobody has seen yet, or all of them with `refresh`."""
@@ -84,17 +94,18 @@ async def opened(loaded: Loaded, environ: Mapping[str, str]) -> AsyncIterator[Ap
         registry = await asyncio.to_thread(open_registry, loaded)
         ending.push_async_callback(asyncio.to_thread, registry.close)
         exporter = from_environment(trace_variables(loaded, environ))
+        hurry = Hurry()
         if exporter is not None:
-            ending.push_async_callback(asyncio.to_thread, exporter.shutdown, SHUTDOWN)
+            ending.push_async_callback(_flushed, exporter, hurry)
         audit = AuditWriter(registry, required=loaded.settings.gateway.audit == "required")
         ending.push_async_callback(asyncio.to_thread, _close_audit, audit)
         client = PooledClient()
         ending.push_async_callback(client.aclose)
         logins = Logins(RegistryLogins(registry), client)
-        ending.push_async_callback(logins.aclose)
-        means = replace(_means(loaded, client, environ), credentials=logins)
+        ending.push_async_callback(lambda: hurry.end(logins.aclose(), spare=-PARTING))
+        means = replace(_means(loaded, client, environ), credentials=logins, hurry=hurry)
         app = _composed(loaded, registry, exporter, audit, means)
-        ending.push_async_callback(app.upstreams.aclose)
+        ending.push_async_callback(lambda: hurry.end(app.upstreams.aclose(), spare=-PARTING))
         app.keeper.log_in_by(logins)
         ending.push_async_callback(app.keeper.aclose)
         await app.keeper.start()
@@ -111,6 +122,7 @@ def _composed(
     heard: list[Keeper] = []  # the keeper needs the upstreams, whose listings go to the keeper
     settings = loaded.settings
     door = ReasonDoor()
+    slots = Slots(_slot_limits(settings.limits))
     upstreams = Upstreams(
         means,
         on_listing=lambda listing: _hear(heard, listing),
@@ -126,7 +138,7 @@ def _composed(
             intents=settings.gateway.audit == "required",
             recorder=exporter,
             capture=capture,
-            slots=Slots(_slot_limits(settings.limits)),
+            slots=slots,
             max_depth=settings.limits.call_depth,
             middleware=middleware(settings.gateway.plugins),
         )
@@ -145,6 +157,8 @@ def _composed(
         exporter=exporter,
         reasoning=thinking,
         client=means.client,
+        slots=slots,
+        hurry=means.hurry or Hurry(),
     )
 
 
@@ -173,6 +187,21 @@ def _slot_limits(limits: LimitSettings) -> SlotLimits:
         waiting=limits.queued_calls,
         waiting_each=limits.queued_calls,
     )
+
+
+async def _flushed(exporter: SpanExporter, hurry: Hurry) -> None:
+    """Export what waits; a target that takes nothing holds nobody up when there is hurry."""
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+
+    def flush() -> None:
+        exporter.shutdown(SHUTDOWN)
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(done.set_result, None)
+
+    # not one of the loop's own threads, for whose ends it waits
+    threading.Thread(target=flush, name="last-spans", daemon=True).start()
+    await hurry.wait(done, spare=-LAST_SPANS)
 
 
 def _close_audit(audit: AuditWriter) -> None:

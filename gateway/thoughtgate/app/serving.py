@@ -21,6 +21,7 @@ from thoughtgate.app.admin_routes import ROUTES
 from thoughtgate.app.admin_token import TOKEN_FILE, ensured_token
 from thoughtgate.app.compose import VERSION, App, opened
 from thoughtgate.app.presence import Presence, present
+from thoughtgate.app.readiness import Prober
 from thoughtgate.app.reloading import Reloader
 from thoughtgate.app.requests import view_of
 from thoughtgate.config.files import Loaded
@@ -36,11 +37,11 @@ from thoughtgate.surface.stdio_pipes import claimed_stdio
 
 Say = Callable[[str], None]
 
-GRACE = 5
-"""Seconds that calls in flight may take to end after the signal to stop."""
+PARTING = 1.0
+"""Seconds beyond the grace in which cancelled calls are answered and servers end."""
 
-PARTING = 2.0
-"""Seconds that calls may take to end after they were cancelled."""
+ANSWERING = 0.2
+"""The part of it that cancelled calls still have when everything must end at once."""
 
 PIPE_GRACE = 10.0
 """Seconds that calls may still take when a client on a pipe has closed its end."""
@@ -76,7 +77,7 @@ async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> No
             url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
             ready = partial(say, f"listening on {url}/mcp")
             async with aclosing(Reloader(app.keeper, environ, say)) as reloader:
-                server = _Server(_uvicorn(served), front, ready, reloader.begin)
+                server = _Server(_uvicorn(app, served), front, app, ready, reloader.begin)
                 with present(loaded.home, _presence(url)), _expiring(app, sessions):
                     await server.serve(sockets=[listening])
 
@@ -99,8 +100,13 @@ async def serve_pipe(loaded: Loaded, environ: Mapping[str, str], domain: str, sa
             serve_stdio(app.gateway, _sessions(app), domain, pipe, face, PIPE_GRACE)
         )
         loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            if not serving.cancel() or serving.cancelling() > 1:
+                app.hurry.within(0)
+
         for number in _SIGNALS:
-            loop.add_signal_handler(number, serving.cancel)
+            loop.add_signal_handler(number, stop)
         await asyncio.wait([serving])
         if not serving.cancelled():
             serving.result()
@@ -113,11 +119,15 @@ class _Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         front: McpFront,
+        app: App,
         ready: Callable[[], None],
         reload: Callable[[], None],
     ) -> None:
         super().__init__(config)
         self._front = front
+        self._gateway = app.loaded.settings.gateway
+        self._hurry = app.hurry
+        self._told = False
         self._ready = ready
         self._reload = reload
 
@@ -125,7 +135,8 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Stop at SIGTERM or SIGINT, at once at the second; uvicorn's own would end the process.
 
-        SIGHUP reads the configuration again.
+        They are still heard when it has stopped: servers and traces have to end after it. SIGHUP
+        reads the configuration again.
         """
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
@@ -134,12 +145,18 @@ class _Server(uvicorn.Server):
         try:
             yield
         finally:
-            for number in (*_SIGNALS, signal.SIGHUP):
-                loop.remove_signal_handler(number)
+            loop.add_signal_handler(signal.SIGHUP, _ignore)
 
     def _stop(self) -> None:
-        self.force_exit = self.should_exit
-        self.should_exit = True
+        if self._told:
+            self._hurry.within(0)
+            self.force_exit = self.should_exit = True
+            return
+        self._told = True
+        self._front.drain()
+        delay = self._gateway.drain_delay
+        self._hurry.within(delay + self._gateway.grace + PARTING)
+        asyncio.get_running_loop().call_later(delay, setattr, self, "should_exit", True)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept, then say so: whoever hears it may connect, or tell us to stop."""
@@ -158,7 +175,13 @@ class _Server(uvicorn.Server):
             if not task.cancelling():
                 task.cancel()
         if rest:
-            await asyncio.wait(rest, timeout=PARTING)
+            parting = asyncio.ensure_future(asyncio.wait(rest))
+            await self._hurry.wait(parting, PARTING, spare=-ANSWERING)
+            parting.cancel()
+
+
+def _ignore() -> None:
+    """Do nothing: it is too late to read the configuration again."""
 
 
 async def _first_listings(app: App, say: Say) -> None:
@@ -246,10 +269,16 @@ def _face(app: App) -> FaceSettings:
         max_body=limits.request_bytes,
         call_timeout=86_400.0,
         hosts=_hosts(app),
+        probe=Prober(
+            app.keeper,
+            app.registry,
+            app.upstreams,
+            budget=app.loaded.settings.gateway.ready_within,
+        ),
     )
 
 
-def _uvicorn(front: Front) -> uvicorn.Config:
+def _uvicorn(app: App, front: Front) -> uvicorn.Config:
     return uvicorn.Config(
         front,
         loop="none",
@@ -262,7 +291,7 @@ def _uvicorn(front: Front) -> uvicorn.Config:
         date_header=False,
         proxy_headers=False,
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=app.loaded.settings.gateway.grace,
     )
 
 

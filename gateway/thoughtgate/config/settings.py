@@ -58,6 +58,27 @@ class GatewaySettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
         Seconds,
         Meta(description="Seconds after start in which a list waits for servers never seen."),
     ] = 2.0
+    ready_within: Annotated[
+        Seconds,
+        Meta(description="Seconds in which a server must list its tools for `/readyz`."),
+    ] = 2.0
+    grace: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=3600,
+            description="Seconds that calls in flight may take to end after the signal to stop.",
+        ),
+    ] = 5
+    drain_delay: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=600,
+            description="Seconds after that signal in which new calls are still taken, while"
+            " `/readyz` says no already.",
+        ),
+    ] = 0.0
 
 
 class LimitSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):

@@ -15,6 +15,7 @@ from thoughtgate.surface.comebacks import Comebacks
 from thoughtgate.surface.desk import Desk
 from thoughtgate.surface.errors import Failed, refusal
 from thoughtgate.surface.handshake import HandshakeMethods
+from thoughtgate.surface.health import ALIVE, READY, Health
 from thoughtgate.surface.http_handshake import HandshakeFace
 from thoughtgate.surface.http_io import (
     Headers,
@@ -44,7 +45,7 @@ from thoughtgate.wire.messages import BadMessage, Message, Request, decode
 from thoughtgate.wire.salvage import asked_id
 
 _ENDPOINT: Final = "/mcp"
-_HEALTH: Final = "/healthz"
+_HEALTH: Final = frozenset({ALIVE, READY})
 _VERSION: Final = handshake.VERSION_HEADER.encode()
 _SESSION: Final = handshake.SESSION_HEADER.encode()
 
@@ -56,6 +57,7 @@ class McpFront:
         self._settings = settings
         self._desk = Desk(gateway, page_size=settings.page_size, call_timeout=settings.call_timeout)
         self._changes = Changes(gateway)
+        self._health = Health(settings.probe)
         comebacks = Comebacks(settings.seal_key)
         self._clients = Clients(gateway, sessions, self._changes, comebacks)
         streams = Streams(most=settings.max_streams, keepalive=settings.keepalive)
@@ -67,8 +69,13 @@ class McpFront:
         self._handshake = HandshakeFace(old, self._clients, streams, keepalive=wait)
         self._stateless = StatelessFace(new, listening, streams, keepalive=wait)
 
+    def drain(self) -> None:
+        """Say at `/readyz` that the gateway takes nothing new; go on with everything else."""
+        self._health.stop()
+
     def close(self) -> None:
         """End every stream with its proper last word and stop watching the gateway."""
+        self.drain()
         self._changes.close()
         self._rounds.close()
         self._clients.close()
@@ -87,8 +94,8 @@ class McpFront:
     async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             headers = self._checked(scope["headers"])
-            if scope["path"] == _HEALTH:
-                await _health(scope["method"], send)
+            if scope["path"] in _HEALTH:
+                await self._health.answer(scope["path"], scope["method"], send)
                 return
             request = HttpRequest(
                 method=scope["method"],
@@ -169,12 +176,6 @@ def _forgot_header(request: HttpRequest, message: Message) -> bool:
         return False
     meta = message.params.get("_meta")
     return type(meta) is dict and stateless.VERSION_KEY in meta
-
-
-async def _health(method: str, send: Send) -> None:
-    if method not in {"GET", "HEAD"}:
-        raise not_allowed(b"GET, HEAD")
-    await respond(send, 200, b'{"status":"ok"}')
 
 
 async def _live(receive: Receive, send: Send) -> None:

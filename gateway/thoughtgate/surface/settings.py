@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from thoughtgate.core.calls import LOCAL, Principal
 from thoughtgate.core.json import JsonObject
+from thoughtgate.surface.health import Probe
 from thoughtgate.surface.http_guard import HostRules
 from thoughtgate.surface.http_io import Headers
 from thoughtgate.wire.strict import MAX_REQUEST
@@ -25,7 +26,8 @@ class FaceSettings:
     survive a restart. `info` is our `serverInfo`. `page_size` is items per page. `call_timeout`
     bounds a call beyond the tool's own. `body_timeout` is how long a body may take to arrive,
     `keepalive` how long a stream may be silent. `max_streams` counts the streams that belong to no
-    request, subscriptions too. `identify` tells who sent a request.
+    request, subscriptions too. `identify` tells who sent a request, `probe` whether the gateway is
+    ready for any.
     """
 
     info: JsonObject
@@ -39,3 +41,4 @@ class FaceSettings:
     hosts: HostRules = field(default_factory=HostRules)
     seal_key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     identify: Callable[[Headers], Principal] = everybody_is_local
+    probe: Probe | None = None

@@ -17,6 +17,7 @@ from typing import cast
 
 from thoughtgate.core.errors import Malformed, UpstreamUnreachable
 from thoughtgate.core.servers import StdioTransport
+from thoughtgate.upstream.hurry import Hurry
 from thoughtgate.wire.lines import LineSplitter
 
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
@@ -27,6 +28,9 @@ _SECRET = 4
 
 _UNREAD = 8 * 1024 * 1024
 """Bytes beyond which a child that does not read gets only requests, which wait for room."""
+
+_TO_TERM = 0.5
+"""Seconds that are left for SIGTERM to work when everything must be over soon."""
 
 _STDERR_KEPT = 16 * 1024
 _STDERR_LINES = 20
@@ -58,17 +62,23 @@ class Child(asyncio.SubprocessProtocol):
     """One child process; belongs to one event loop.
 
     `on_line` takes each line of standard output. `ended` is done, with the reason, as soon as no
-    more lines can come.
+    more lines can come. `hurry` shortens the patience of its end.
     """
 
     def __init__(
-        self, on_line: Callable[[bytes], None], *, cap: int, patience: Patience | None = None
+        self,
+        on_line: Callable[[bytes], None],
+        *,
+        cap: int,
+        patience: Patience | None = None,
+        hurry: Hurry | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[str] = loop.create_future()
         self._loop = loop
         self._on_line = on_line
         self._patience = patience or Patience()
+        self._hurry = hurry or Hurry()
         self._splitter = LineSplitter(cap=cap)
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
@@ -126,13 +136,13 @@ class Child(asyncio.SubprocessProtocol):
         try:
             if self._stdin is not None:
                 self._stdin.close()
-            if not await self._exits(self._patience.eof):
+            if not await self._hurry.wait(self._exited, self._patience.eof, spare=_TO_TERM):
                 self._signal(signal.SIGTERM)
-                await self._exits(self._patience.term)
+                await self._hurry.wait(self._exited, self._patience.term)
         finally:
             if not self._exited.done():
                 self._signal(signal.SIGKILL)
-                await self._exits(self._patience.kill)
+                await asyncio.wait([self._exited], timeout=self._patience.kill)
             self._transport.close()
             self._finish()
 
@@ -198,10 +208,6 @@ class Child(asyncio.SubprocessProtocol):
     def resume_writing(self) -> None:
         """Let requests through again."""
         self._room.set()
-
-    async def _exits(self, seconds: float) -> bool:
-        await asyncio.wait([self._exited], timeout=seconds)
-        return self._exited.done()
 
     def _finish(self) -> None:
         if not self.ended.done():

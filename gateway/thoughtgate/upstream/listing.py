@@ -91,6 +91,19 @@ async def list_all(
     )
 
 
+async def first_page(link: Link) -> None:
+    """Ask for the first page of the tools, and drop it; a server without tools has answered too.
+
+    Raises:
+        UpstreamError: It did not answer, or not with a page.
+    """
+    try:
+        await _page(link, _TOOLS, None)
+    except UpstreamReplied as error:
+        if not _is_missing(error):
+            raise
+
+
 def _entries(known: Listing | None) -> dict[_Kind, tuple[JsonObject, ...]]:
     if known is None:
         return {_PROMPTS: (), _RESOURCES: (), _TEMPLATES: ()}

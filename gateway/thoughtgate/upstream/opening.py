@@ -16,6 +16,7 @@ from thoughtgate.upstream.eras import Dialect, Handshake, Stateless
 from thoughtgate.upstream.home import Home
 from thoughtgate.upstream.http_link_handshake import HandshakeHttpLink
 from thoughtgate.upstream.http_link_stateless import StatelessHttpLink
+from thoughtgate.upstream.hurry import Hurry
 from thoughtgate.upstream.pipe_link import PipeLink
 from thoughtgate.upstream.ports import Credentials, HttpClient, Identity, Link
 from thoughtgate.upstream.sse_pipe import SsePipe
@@ -32,13 +33,15 @@ class Means:
     `environ` is where children's few inherited variables come from. `probe` bounds, in seconds,
     how long a server may stay silent about `server/discover` before it is greeted the old way;
     `max_result` is the largest message, in bytes, that is taken from a server; `on_noise` hears of
-    each line of a child that is no message; `credentials` are the logins at HTTP servers.
+    each line of a child that is no message; `credentials` are the logins at HTTP servers; `hurry`
+    bounds the ends of all children together.
     """
 
     client: HttpClient
     environ: Mapping[str, str] = field(default_factory=dict)
     identity: Identity = field(default_factory=Identity)
     patience: Patience = field(default_factory=Patience)
+    hurry: Hurry | None = None
     probe: float = 5.0
     max_result: int = MAX_RESULT
     on_noise: Callable[[bytes], None] | None = None
@@ -161,7 +164,9 @@ async def _started(transport: StdioTransport, era: Era | None, home: Home, means
     children: list[Child] = []
 
     def make(on_line: Callable[[bytes], None]) -> Child:
-        children.append(Child(on_line, cap=means.max_result, patience=means.patience))
+        children.append(
+            Child(on_line, cap=means.max_result, patience=means.patience, hurry=means.hurry)
+        )
         return children[0]
 
     dialect: Dialect = Stateless(means.identity.as_json())

@@ -118,6 +118,11 @@ class Served:
         return sum(one.in_flight for one in self._all())
 
     @property
+    def link(self) -> Link | None:
+        """Return the shared connection's open link."""
+        return self._shared.link
+
+    @property
     def counts(self) -> Counts:
         """Return what the shared connection dropped."""
         return self._shared.counts

@@ -19,6 +19,7 @@ from thoughtgate.core.servers import (
     UpstreamStatus,
 )
 from thoughtgate.upstream.breaker import Backoff, Breaker
+from thoughtgate.upstream.listing import first_page
 from thoughtgate.upstream.local import LocalUpstream
 from thoughtgate.upstream.opening import Means, open_link
 from thoughtgate.upstream.ports import Counts
@@ -87,6 +88,20 @@ class Upstreams:
             self._watchers.on_listing(listing)
             return listing
         return await self._of(name).discover()
+
+    async def ask(self, name: str) -> bool:
+        """Ask a server that is connected for the begin of its list; False when it is not.
+
+        Nothing is opened for it, and what it lists is not taken in.
+
+        Raises:
+            UpstreamError: It has not listed anything.
+        """
+        running = self._running.get(name)
+        link = None if running is None else running.link
+        if link is not None:
+            await first_page(link)
+        return link is not None
 
     async def send(self, call: Call) -> Result:
         """Send a call to the server that has its target; see `Sender.send`."""
