@@ -9,12 +9,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from thoughtgate.testing.fake_server import FakeServer
+from thoughtgate.core.servers import Era
+from thoughtgate.testing.fake_host import FakeServer
+from thoughtgate.testing.fake_turn import Turn, reply_of
+from thoughtgate.testing.faults import STREAM
 from thoughtgate.wire import handshake, methods, stateless
 from thoughtgate.wire.messages import (
     BadMessage,
     Failure,
-    Reply,
     Request,
     decode,
     encode_notification,
@@ -49,7 +51,7 @@ class FakeHttp:
         self.server = server
         self.manners = manners
         self.url = ""
-        self.sessions: set[str] = set()
+        self.sessions = server.sessions
         self.forgetful = False
         self.requests: list[tuple[str, _Headers]] = []
         self.connections: set[asyncio.Task[None]] = set()
@@ -128,7 +130,9 @@ class FakeHttp:
             await out.whole(b"", 404)
         else:
             out.session = session
-            await self._stream(out)
+            opening = Request(id=0, method=STREAM, params={})
+            turn = Turn(server=self.server, request=opening, era=Era.HANDSHAKE, out=out)
+            await self.server.strike(turn, self._stream)
 
     async def _post(self, headers: _Headers, body: bytes, out: "_HttpOut") -> None:
         try:
@@ -154,7 +158,10 @@ class FakeHttp:
         out.events, out.new = self.manners.events, new
         await out.exchange(self.server, body, headers)
 
-    async def _stream(self, out: "_HttpOut") -> None:
+    async def _stream(self, turn: Turn) -> None:
+        out = turn.out
+        assert isinstance(out, _HttpOut)
+
         async def changed() -> None:
             await out.send(encode_notification(TOOLS_CHANGED))
 
@@ -197,41 +204,58 @@ class _HttpOut:
 
     async def send(self, data: bytes) -> None:
         """Send one message: as the JSON body when it is the only one, else as an event."""
-        reply = _kind(data)
+        await self.raw(self.framed(data))
+
+    def framed(self, data: bytes) -> bytes:
+        """Return a message's bytes as they would be sent now."""
+        reply = reply_of(data)
         if reply is not None and not self._streaming and not self.events:
             code = reply.code if self.new and isinstance(reply, Failure) else 0
-            await self.whole(data, stateless.status_of(code))
             self._answered = True
-            return
-        if not self._streaming:
-            await self.open_events()
-        await self.event(encode_event(data))
+            return self._head(stateless.status_of(code), self._sized(data)) + data
+        head = b"" if self._streaming else self._stream_head()
         self._answered = self._answered or reply is not None
+        return head + self._chunk(encode_event(data))
 
     async def event(self, event: bytes) -> None:
-        """Send one event."""
-        await self.raw(b"%x\r\n%b\r\n" % (len(event), event))
+        """Send one event, on a stream that is opened for it if need be."""
+        head = b"" if self._streaming else self._stream_head()
+        await self.raw(head + self._chunk(event))
 
-    async def raw(self, data: bytes) -> None:
-        """Write bytes as they are."""
-        self._writer.write(data)
-        await self._writer.drain()
+    async def raw(self, *parts: bytes) -> None:
+        """Write bytes as they are, each part in a write of its own."""
+        for part in parts:
+            self._writer.write(part)
+            await self._writer.drain()
+            if len(parts) > 1:
+                await asyncio.sleep(0)  # so that the reader may see what there is
 
     def cut(self, code: int) -> None:
         """Cut the connection."""
         self._writer.transport.abort()
         raise ConnectionAbortedError
 
+    async def refuse(self, status: int, location: str = "") -> bool:
+        """Answer with a status and no body."""
+        self._answered = True
+        where = f"location: {location}\r\n" if location else ""
+        await self.raw(self._head(status, f"{where}content-length: 0"))
+        return True
+
+    async def freeze(self) -> None:
+        """Neither read nor write any more; the connection stays open until the endpoint ends."""
+        if isinstance(self._writer.transport, asyncio.Transport):
+            self._writer.transport.pause_reading()
+        await asyncio.get_running_loop().create_future()
+
     async def whole(self, body: bytes, status: int) -> None:
         """Send a whole reply."""
-        kind = "content-type: application/json\r\n" if body else ""
-        await self.raw(self._head(status, f"{kind}content-length: {len(body)}") + body)
+        sized = self._sized(body) if body else "content-length: 0"
+        await self.raw(self._head(status, sized) + body)
 
     async def open_events(self) -> None:
         """Start a stream of events."""
-        self._streaming = True
-        kind = "content-type: text/event-stream\r\ntransfer-encoding: chunked"
-        await self.raw(self._head(200, kind))
+        await self.raw(self._stream_head())
 
     async def closed(self) -> None:
         """Return when the client has closed the connection."""
@@ -242,18 +266,19 @@ class _HttpOut:
         session = f"{handshake.SESSION_HEADER}: {self.session}\r\n" if self.session else ""
         return f"HTTP/1.1 {status} X\r\n{session}{headers}\r\n\r\n".encode()
 
+    def _stream_head(self) -> bytes:
+        self._streaming = True
+        return self._head(200, "content-type: text/event-stream\r\ntransfer-encoding: chunked")
+
+    def _sized(self, body: bytes) -> str:
+        return f"content-type: application/json\r\ncontent-length: {len(body)}"
+
+    def _chunk(self, event: bytes) -> bytes:
+        return b"%x\r\n%b\r\n" % (len(event), event)
+
     async def _watch(self, cancelled: asyncio.Event) -> None:
         if not await self._reader.read(1):
             cancelled.set()
-
-
-def _kind(data: bytes) -> Reply | Failure | None:
-    """Return the message when it is a reply; a broken one counts as one."""
-    try:
-        message = decode(data)
-    except BadMessage:
-        return Reply(id=0, result=b"")
-    return message if isinstance(message, Reply | Failure) else None
 
 
 @asynccontextmanager

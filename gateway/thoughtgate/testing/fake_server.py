@@ -1,351 +1,89 @@
-"""A tool server that misbehaves on request, in both eras: over stdio when run, in memory for HTTP.
+"""The fake server as a process of its own: over stdio, or over HTTP with `--http`.
 
-Never use it for anything but tests: its tools crash, hang, lie and flood.
+Never use it for anything but tests: it misbehaves as it is told.
 
 Run `python -m thoughtgate.testing.fake_server --help` for what can be asked of it at the start;
-each of its tools is one behaviour.
+each of its tools is one behaviour, and `--faults` says what goes wrong with any of them.
 """
 
 import argparse
 import asyncio
 import contextlib
-import json
-import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
-from thoughtgate.testing.fake_offers import OFFERED, OFFERS, Followed
-from thoughtgate.testing.fake_tools import BEHAVIOURS
-from thoughtgate.testing.fake_turn import Out, Script, Turn
-from thoughtgate.wire import codes, handshake, methods, stateless
-from thoughtgate.wire.messages import (
-    BadMessage,
-    Failure,
-    MessageId,
-    Notification,
-    Reply,
-    Request,
-    decode,
-    encode_failure,
-    encode_notification,
-    encode_request,
+from thoughtgate.testing.fake_host import FakeServer
+from thoughtgate.testing.fake_http import Manners, fake_http
+from thoughtgate.testing.fake_turn import Script, Turn
+from thoughtgate.testing.fault_log import FaultLog
+from thoughtgate.testing.fault_strikes import leave
+from thoughtgate.testing.faults import START, Faults
+from thoughtgate.wire.messages import Request
+
+__all__ = ["FakeServer", "main", "serve_stdio"]
+
+_OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+    ("--era", {"choices": [era.value for era in Era], "help": "speak this era only"}),
+    ("--faults", {"default": "", "help": "a plan of faults: JSON, or a file that may change"}),
+    ("--log", {"default": "", "help": "append what came, ran and went wrong to this file"}),
+    ("--http", {"type": int, "help": "serve HTTP on this port of loopback (0: any)"}),
+    ("--events", {"action": "store_true", "help": "answer in streams where JSON would do"}),
+    ("--no-streams", {"action": "store_true", "help": "offer no GET streams (405)"}),
+    ("--older", {"action": "store_true", "help": "speak the older HTTP+SSE"}),
+    ("--pages", {"type": int, "default": 0}),
+    ("--loop", {"action": "store_true"}),
+    ("--deaf", {"action": "store_true"}),
+    ("--silent-probe", {"action": "store_true"}),
+    ("--endless-list", {"action": "store_true"}),
+    ("--only-initialize", {"action": "store_true"}),
+    ("--journal", {"default": "", "help": "write the tools' names here when called"}),
+    ("--exit", {"type": int, "help": "exit at once with this code"}),
+    ("--banner", {"default": "", "help": "write this to standard output first"}),
+    ("--stderr", {"default": "", "help": "write this to standard error first"}),
+    ("--offers", {"action": "store_true", "help": "offer prompts and resources too"}),
+    ("--ignore-eof", {"action": "store_true", "help": "live on without input"}),
+    ("--ignore-term", {"action": "store_true", "help": "live on after SIGTERM"}),
 )
-
-
-class FakeServer:
-    """The server behind any transport; `seen` keeps every message, as it came."""
-
-    def __init__(self, script: Script | None = None) -> None:
-        self.script = script or Script()
-        self.seen: list[JsonObject] = []
-        self.cancels: list[MessageId] = []
-        self.extra_tools = 0
-        self.listeners: set[Callable[[], Awaitable[None]]] = set()
-        self.memory: dict[str, JsonObject] = {}
-        self.greetings: dict[str, JsonObject] = {}
-        self.later: list[JsonObject] = []
-        self.background: set[asyncio.Task[None]] = set()
-        self.followed = Followed()
-        self._standing: dict[str, Out] = {}
-        self._joined = asyncio.Event()
-        self._turns: dict[MessageId, Turn] = {}
-        self._asked: dict[MessageId, asyncio.Future[JsonObject]] = {}
-        self._last_asked = 1000
-        self._methods: Mapping[str, Callable[[Turn], Awaitable[None]]] = {
-            methods.INITIALIZE: self._initialize,
-            methods.DISCOVER: self._discover,
-            methods.TOOLS_LIST: self._list,
-            methods.TOOLS_CALL: self._call,
-            methods.LISTEN: self._listen,
-            methods.PING: self._nothing,
-            methods.SET_LEVEL: self._nothing,
-            methods.SUBSCRIBE: self._subscribe,
-            methods.UNSUBSCRIBE: self._subscribe,
-        }
-        if self.script.offers:
-            self._methods = {**self._methods, **OFFERS}
-
-    @property
-    def running(self) -> int:
-        """Return how many requests are being served."""
-        return len(self._turns)
-
-    def tools(self) -> list[JsonObject]:
-        """Return the tools that are offered now."""
-        names = [*BEHAVIOURS, *(f"extra{number}" for number in range(self.extra_tools))]
-        return [
-            {
-                "name": name,
-                "description": (BEHAVIOURS[name].__doc__ or "") if name in BEHAVIOURS else "echo",
-                "inputSchema": {"type": "object"},
-                "x-unknown": {"kept": [1, None]},
-            }
-            for name in names
-        ]
-
-    async def change(self) -> None:
-        """Offer one more tool and say so."""
-        self.extra_tools += 1
-        for listener in list(self.listeners):
-            await listener()
-
-    async def take(
-        self,
-        data: bytes,
-        out: Out,
-        headers: Mapping[str, str] | None = None,
-        cancelled: asyncio.Event | None = None,
-    ) -> None:
-        """Serve one message to its end; `cancelled` is set when its stream was closed."""
-        try:
-            message = decode(data)
-        except BadMessage as error:
-            await out.send(encode_failure(error.id, error.rpc_code, error.message))
-            return
-        self.seen.append(_shown(message, headers or {}))
-        if isinstance(message, Reply | Failure):
-            self._answered(message)
-            return
-        if isinstance(message, Notification):
-            self._told(message)
-            return
-        turn = Turn(
-            server=self,
-            request=message,
-            era=_era_of(message),
-            out=out,
-            headers=headers or {},
-            cancelled=cancelled or asyncio.Event(),
-        )
-        self._turns[message.id] = turn
-        try:
-            await self._serve(turn)
-        finally:
-            self._turns.pop(message.id, None)
-
-    async def ask(self, method: str, out: Out, params: JsonObject) -> JsonObject:
-        """Send a request of the server's own and return what came back."""
-        self._last_asked += 1
-        future: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
-        self._asked[self._last_asked] = future
-        await out.send(encode_request(self._last_asked, method, params))
-        return await future
-
-    async def ask_only(self, method: str, out: Out) -> MessageId:
-        """Send a request of the server's own and return its id."""
-        self._last_asked += 1
-        await out.send(encode_request(self._last_asked, method, {}))
-        return self._last_asked
-
-    def joined(self, session: str, out: Out) -> None:
-        """Learn where a session hears what belongs to no call."""
-        self._standing[session] = out
-        self._joined.set()
-
-    def left(self, session: str) -> None:
-        """Learn that a session listens no more."""
-        self._standing.pop(session, None)
-
-    async def standing(self, session: str) -> Out:
-        """Return where a session hears what belongs to no call, as soon as it listens."""
-        while session not in self._standing:
-            self._joined.clear()
-            await self._joined.wait()
-        return self._standing[session]
-
-    async def announce(self, out: Out, method: str, params: JsonObject) -> None:
-        """Send a notification that belongs to no call."""
-        await out.send(encode_notification(method, params))
-
-    async def update(self, uri: str, follows: str) -> None:
-        """Tell of a changed resource whoever follows it, or `follows` when that is given."""
-        for session in self.followed.sessions(follows or uri):
-            if session in self._standing:
-                await self.announce(self._standing[session], methods.RESOURCE_UPDATED, {"uri": uri})
-        for turn in self.followed.turns(follows or uri):
-            marked = {"_meta": {stateless.SUBSCRIPTION_KEY: turn.request.id}}
-            await turn.notify(methods.RESOURCE_UPDATED, {"uri": uri, **marked})
-
-    async def _serve(self, turn: Turn) -> None:
-        method = turn.request.method
-        if self.script.only_initialize and len(self.seen) == 1 and method != methods.INITIALIZE:
-            turn.out.cut(3)
-        silent = self.script.silent_probe and method == methods.DISCOVER
-        if self.script.deaf or silent:
-            await turn.cancelled.wait()
-        elif turn.era not in self.script.eras and method != methods.PING:
-            await self._wrong_era(turn)
-        else:
-            serve = self._methods.get(method)
-            if serve is None:
-                await turn.fail(codes.METHOD_NOT_FOUND, "method not found")
-            else:
-                await serve(turn)
-
-    async def _wrong_era(self, turn: Turn) -> None:
-        if turn.era is Era.STATELESS:
-            await turn.fail(codes.METHOD_NOT_FOUND, "method not found")
-        else:
-            supported = {"supported": list(stateless.VERSIONS)}
-            await turn.fail(codes.UNSUPPORTED_VERSION, "unsupported protocol version", supported)
-
-    async def _initialize(self, turn: Turn) -> None:
-        await turn.reply({
-            "protocolVersion": handshake.LATEST,
-            "capabilities": self._capabilities(),
-            "serverInfo": {"name": "fake", "version": "1"},
-            "instructions": "break me",
-        })
-        self.greetings[turn.session] = turn.request.params
-        if turn.out.lasting:
-            self.joined(turn.session, turn.out)
-            self.listeners.add(lambda: turn.notify(methods.TOOLS_CHANGED, {}))
-
-    def _capabilities(self) -> JsonObject:
-        tools = {"tools": {"listChanged": True}, "logging": {}}
-        return {**tools, **OFFERED} if self.script.offers else tools
-
-    async def _discover(self, turn: Turn) -> None:
-        await turn.reply({
-            "supportedVersions": list(stateless.VERSIONS),
-            "capabilities": self._capabilities(),
-            "instructions": "break me",
-            "_meta": {stateless.SERVER_KEY: {"name": "fake", "version": "1"}},
-        })
-
-    async def _list(self, turn: Turn) -> None:
-        tools, size = self.tools(), self.script.pages
-        if not size:
-            await turn.reply({"tools": tools})
-            return
-        start = int(turn.request.params.get("cursor") or 0)
-        page: dict[str, Any] = {"tools": tools[start : start + size]}
-        if self.script.endless:
-            page = {"tools": tools[:size], "nextCursor": str(start + size)}
-        elif self.script.loop:
-            page["nextCursor"] = str(size)
-        elif start + size < len(tools):
-            page["nextCursor"] = str(start + size)
-        await turn.reply(page)
-
-    async def _call(self, turn: Turn) -> None:
-        name = str(turn.request.params.get("name"))
-        arguments = turn.request.params.get("arguments", {})
-        self._note(name)
-        behave = BEHAVIOURS.get(name, BEHAVIOURS["echo"])
-        await behave(turn, arguments)
-
-    def _note(self, name: str) -> None:
-        if self.script.journal:
-            with Path(self.script.journal).open("a", encoding="utf-8") as journal:
-                journal.write(f"{name}\n")
-
-    async def _subscribe(self, turn: Turn) -> None:
-        if self.script.no_following:
-            await turn.fail(codes.METHOD_NOT_FOUND, "not here")
-            return
-        following = turn.request.method == methods.SUBSCRIBE
-        self.followed.change(turn.session, str(turn.request.params["uri"]), following=following)
-        await turn.reply({})
-
-    async def _listen(self, turn: Turn) -> None:
-        marked = {"_meta": {stateless.SUBSCRIPTION_KEY: turn.request.id}}
-        wanted = dict(turn.request.params["notifications"])
-        if self.script.no_following:
-            wanted.pop("resourceSubscriptions", None)
-        await turn.notify(methods.ACKNOWLEDGED, {"notifications": wanted, **marked})
-
-        async def changed() -> None:
-            await turn.notify(methods.TOOLS_CHANGED, marked)
-
-        self.listeners.add(changed)
-        self.followed.listening.append(turn)
-        try:
-            await turn.cancelled.wait()
-        finally:
-            self.listeners.discard(changed)
-            self.followed.listening.remove(turn)
-
-    async def _nothing(self, turn: Turn) -> None:
-        await turn.reply({})
-
-    def _told(self, message: Notification) -> None:
-        if message.method == methods.CANCELLED:
-            id_ = methods.read_cancelled(message.params)
-            self.cancels.append(id_)
-            turn = self._turns.get(id_)
-            if turn is not None:
-                turn.cancelled.set()
-
-    def _answered(self, message: Reply | Failure) -> None:
-        future = None if message.id is None else self._asked.pop(message.id, None)
-        if future is not None and not future.done():
-            future.set_result(_shown(message, {}))
-
-
-class _Stdout:
-    """This process's standard output as `Out`."""
-
-    lasting = True
-    session = ""
-
-    async def send(self, data: bytes) -> None:
-        await self.raw(data + b"\n")
-
-    async def raw(self, data: bytes) -> None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-
-    def cut(self, code: int) -> None:
-        if code < 0:
-            os.kill(os.getpid(), -code)
-        os._exit(code)
-
-
-async def serve_stdio(script: Script) -> None:
-    """Serve this process's standard input until it ends."""
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=64 << 20)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
-    server, out = FakeServer(script), _Stdout()
-    running: set[asyncio.Task[Any]] = set()
-    while line := await reader.readline():
-        task = loop.create_task(server.take(line, out))
-        running.add(task)
-        task.add_done_callback(running.discard)
-    for task in running:
-        task.cancel()
 
 
 def main() -> None:
     """Read what is asked of the server and serve."""
     parser = argparse.ArgumentParser(description="a tool server that misbehaves on request")
-    parser.add_argument("--era", choices=[era.value for era in Era])
-    parser.add_argument("--pages", type=int, default=0)
-    parser.add_argument("--loop", action="store_true")
-    parser.add_argument("--deaf", action="store_true")
-    parser.add_argument("--silent-probe", action="store_true")
-    parser.add_argument("--endless-list", action="store_true")
-    parser.add_argument("--only-initialize", action="store_true")
-    parser.add_argument("--journal", default="", help="write the tools' names here when called")
-    parser.add_argument("--exit", type=int, help="exit at once with this code")
-    parser.add_argument("--banner", default="", help="write this to standard output first")
-    parser.add_argument("--stderr", default="", help="write this to standard error first")
-    parser.add_argument("--offers", action="store_true", help="offer prompts and resources too")
-    parser.add_argument("--ignore-eof", action="store_true", help="live on without input")
-    parser.add_argument("--ignore-term", action="store_true", help="live on after SIGTERM")
+    for name, settings in _OPTIONS:
+        parser.add_argument(name, **settings)
     asked = parser.parse_args()
     sys.stderr.write(asked.stderr)
     sys.stdout.write(asked.banner)
     sys.stdout.flush()
     if asked.exit is not None:
         sys.exit(asked.exit)
-    script = Script(
+    if asked.ignore_term:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    asyncio.run(_serve(asked))
+
+
+async def _serve(asked: argparse.Namespace) -> None:
+    log = FaultLog(asked.log)
+    server = FakeServer(_script(asked), Faults(asked.faults, log.start), log)
+    out = _Stdout()
+    starting = Request(id=0, method=START, params={})
+    await server.strike(Turn(server=server, request=starting, era=Era.HANDSHAKE, out=out), _begin)
+    if asked.http is None:
+        await serve_stdio(server, out)
+    else:
+        manners = Manners(events=asked.events, streams=not asked.no_streams, legacy=asked.older)
+        async with fake_http(server, manners, asked.http) as endpoint:
+            sys.stdout.write(f"listening on {endpoint.url}\n")
+            sys.stdout.flush()
+            await asyncio.get_running_loop().create_future()
+    if asked.ignore_eof:
+        await asyncio.get_running_loop().create_future()
+
+
+def _script(asked: argparse.Namespace) -> Script:
+    return Script(
         eras=frozenset([Era(asked.era)] if asked.era else Era),
         pages=asked.pages,
         loop=asked.loop,
@@ -356,35 +94,60 @@ def main() -> None:
         journal=asked.journal,
         offers=asked.offers,
     )
-    if asked.ignore_term:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    asyncio.run(_serve_and_linger(script, linger=asked.ignore_eof))
 
 
-async def _serve_and_linger(script: Script, *, linger: bool) -> None:
-    await serve_stdio(script)
-    if linger:
-        await asyncio.get_running_loop().create_future()
+async def _begin(turn: Turn) -> None:
+    """Start as one does, which takes nothing."""
 
 
-def _era_of(message: Request) -> Era:
-    meta = message.params.get("_meta")
-    enveloped = isinstance(meta, dict) and stateless.VERSION_KEY in meta
-    return Era.STATELESS if enveloped else Era.HANDSHAKE
+class _Stdout:
+    """This process's standard output as `Out`."""
+
+    lasting = True
+    session = ""
+
+    def __init__(self) -> None:
+        self._writing = asyncio.Lock()
+
+    async def send(self, data: bytes) -> None:
+        await self.raw(self.framed(data))
+
+    def framed(self, data: bytes) -> bytes:
+        return data + b"\n" if data else b""
+
+    async def raw(self, *parts: bytes) -> None:
+        async with self._writing:
+            for part in parts:
+                sys.stdout.buffer.write(part)
+                sys.stdout.buffer.flush()
+                await asyncio.sleep(0)
+
+    async def event(self, event: bytes) -> None:
+        await self.raw(b"\n")
+
+    async def refuse(self, status: int, location: str = "") -> bool:
+        return False
+
+    async def freeze(self) -> None:
+        while True:
+            signal.pause()  # holds up the whole process, as a stuck one would be
+
+    def cut(self, code: int) -> None:
+        leave(code)
 
 
-def _shown(message: object, headers: Mapping[str, str]) -> JsonObject:
-    """Return a message as JSON, for tests that ask what was seen."""
-    shown = {
-        name: getattr(message, name)
-        for name in ("id", "method", "params", "code")
-        if hasattr(message, name)
-    }
-    if isinstance(message, Reply):
-        shown["result"] = json.loads(message.result)
-    if headers:
-        shown["headers"] = dict(headers)
-    return shown
+async def serve_stdio(server: FakeServer, out: _Stdout) -> None:
+    """Serve this process's standard input until it ends."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=64 << 20)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+    running: set[asyncio.Task[Any]] = set()
+    while line := await reader.readline():
+        task = loop.create_task(server.take(line, out))
+        running.add(task)
+        task.add_done_callback(running.discard)
+    for task in running:
+        task.cancel()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from thoughtgate.core.json import JsonObject
 from thoughtgate.testing.fake_talk import TALKING
 from thoughtgate.testing.fake_turn import Turn
+from thoughtgate.testing.faults import BadPlan, read_plan
 from thoughtgate.wire import methods
 from thoughtgate.wire.messages import encode_reply
 
@@ -22,6 +23,26 @@ def _text(text: str) -> JsonObject:
 async def echo(turn: Turn, arguments: JsonObject) -> None:
     """Return the arguments as structured content."""
     await turn.reply({"content": [], "structuredContent": arguments})
+
+
+async def read(turn: Turn, arguments: JsonObject) -> None:
+    """Return the arguments; it says of itself that it changes nothing."""
+    await echo(turn, arguments)
+
+
+async def write(turn: Turn, arguments: JsonObject) -> None:
+    """Return the arguments; it says of itself that it must not run twice."""
+    await echo(turn, arguments)
+
+
+async def set_faults(turn: Turn, arguments: JsonObject) -> None:
+    """Let the plan in the arguments hold from now on; see `thoughtgate.testing.faults`."""
+    try:
+        turn.server.faults.put(read_plan(arguments))
+    except BadPlan as error:
+        await turn.reply({**_text(str(error)), "isError": True})
+    else:
+        await turn.reply(_text("set"))
 
 
 async def tool_error(turn: Turn, arguments: JsonObject) -> None:
@@ -175,6 +196,13 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
     behave.__name__: behave
     for behave in (
         echo, tool_error, fail, progress, stray_progress, log, hang, stubborn, endless, crash,
-        half, twice, noise, big, broken, stderr, change, seen, spawn, orphan, pid,
+        half, twice, noise, big, broken, stderr, change, seen, spawn, orphan, pid, read, write,
+        set_faults,
     )
 } | dict(TALKING)  # fmt: skip
+
+HINTS: Mapping[str, JsonObject] = {
+    "read": {"annotations": {"readOnlyHint": True}},
+    "write": {"annotations": {"readOnlyHint": False, "idempotentHint": False}},
+}
+"""What some tools say of themselves."""

@@ -10,10 +10,15 @@ from typing import Any, Protocol
 
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
+from thoughtgate.testing.faults import CALLS, Faults
 from thoughtgate.wire import handshake
 from thoughtgate.wire.messages import (
+    BadMessage,
+    Failure,
     MessageId,
+    Reply,
     Request,
+    decode,
     encode_failure,
     encode_notification,
     encode_reply,
@@ -44,7 +49,23 @@ class Script:
     no_following: bool = False
 
 
-class Out(Protocol):
+class Ill(Protocol):
+    """What only a server that misbehaves does with what carries its messages."""
+
+    async def event(self, event: bytes) -> None:
+        """Send what is no message on a stream of events; a blank line where there is none."""
+        ...
+
+    async def refuse(self, status: int, location: str = "") -> bool:
+        """Answer with an HTTP status; say no where there is none."""
+        ...
+
+    async def freeze(self) -> None:
+        """Neither read nor write any more, and stay open."""
+        ...
+
+
+class Out(Ill, Protocol):
     """Where a turn's messages go; `lasting` when it stays open after the reply.
 
     `session` is the session that it belongs to, empty where there is none.
@@ -57,8 +78,12 @@ class Out(Protocol):
         """Send one message."""
         ...
 
-    async def raw(self, data: bytes) -> None:
-        """Send bytes that are no message."""
+    def framed(self, data: bytes) -> bytes:
+        """Return a message's bytes as they would be sent now; who calls it sends them."""
+        ...
+
+    async def raw(self, *parts: bytes) -> None:
+        """Send bytes as they are, each part in a write of its own."""
         ...
 
     def cut(self, code: int) -> None:
@@ -90,10 +115,12 @@ class Host(Talk, Protocol):
     """The server, as its tools see it; `seen` is every message that came.
 
     `memory` and `greetings` are by session, `later` are answers to questions outside of calls,
-    which `background` tasks ask.
+    which `background` tasks ask. `sessions` are those that are known over HTTP.
     """
 
     script: Script
+    faults: Faults
+    sessions: set[str]
     seen: list[JsonObject]
     memory: dict[str, JsonObject]
     greetings: dict[str, JsonObject]
@@ -102,6 +129,10 @@ class Host(Talk, Protocol):
 
     async def change(self) -> None:
         """Offer one more tool and say so."""
+        ...
+
+    async def tell_changed(self) -> None:
+        """Say that the tools changed."""
         ...
 
     async def update(self, uri: str, follows: str) -> None:
@@ -124,6 +155,17 @@ class Turn:
     def session(self) -> str:
         """Return the session that the request came in."""
         return self.headers.get(handshake.SESSION_HEADER, "") or self.out.session
+
+    @property
+    def tool(self) -> str:
+        """Return the tool that is called, empty when none is."""
+        return str(self.request.params.get("name")) if self.request.method == CALLS else ""
+
+    @property
+    def arguments(self) -> JsonObject:
+        """Return the arguments of the tool."""
+        arguments = self.request.params.get("arguments")
+        return arguments if isinstance(arguments, dict) else {}
 
     @property
     def meta(self) -> JsonObject:
@@ -149,3 +191,12 @@ class Turn:
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request of the server's own and return what came back."""
         return await self.server.ask(method, self.out, params)
+
+
+def reply_of(data: bytes) -> Reply | Failure | None:
+    """Return the message when it is a reply; a broken one counts as one."""
+    try:
+        message = decode(data)
+    except BadMessage:
+        return Reply(id=0, result=b"{}")
+    return message if isinstance(message, Reply | Failure) else None

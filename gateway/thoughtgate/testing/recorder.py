@@ -4,18 +4,22 @@ Never drops and never waits.
 """
 
 from thoughtgate.core.audit import AuditRow
-from thoughtgate.core.traces import SpanRecord
+from thoughtgate.core.traces import NOTHING_SHARED, SpanRecord
 
 
 class ListRecorder:
-    """A recorder whose `spans` can be read at once, in the order in which they ended."""
+    """A recorder whose `spans` can be read at once, in the order in which they ended.
+
+    Each has all of its attributes as its own, those that it shares with others too.
+    """
 
     def __init__(self) -> None:
         self.spans: list[SpanRecord] = []
 
     def record(self, span: SpanRecord) -> None:
         """Keep one finished span."""
-        self.spans.append(span)
+        attributes = {**span.shared.attributes, **span.attributes}
+        self.spans.append(span._replace(attributes=attributes, shared=NOTHING_SHARED))
 
     def one(self, name: str) -> SpanRecord:
         """Return the only span of this name; fails when there are none or several."""
