@@ -20,6 +20,9 @@ _METHODS: Final[Mapping[Kind, str]] = {
     Kind.RESOURCE_COMPLETION: methods.COMPLETE,
 }
 _PROMPTS: Final = frozenset({Kind.PROMPT, Kind.PROMPT_COMPLETION})
+KEPT: Final = 1024
+"""Tools whose attributes are kept between calls, those that were called last."""
+
 _MAX_NAME: Final = 128
 _MAX_URI: Final = 512
 
@@ -30,6 +33,15 @@ def name_asked(call: Call) -> str:
     return call.target.name if named else call.advertised
 
 
+def tool_asked(name: str, *, known: bool) -> tuple[str, dict[str, object]]:
+    """Return what `asked_for` does for a tool, without what differs from call to call."""
+    return names.request_span(names.METHOD_TOOLS_CALL, name if known else ""), {
+        names.MCP_METHOD: names.METHOD_TOOLS_CALL,
+        names.GEN_AI_OPERATION: names.OPERATION_EXECUTE_TOOL,
+        names.GEN_AI_TOOL_NAME: name[:_MAX_NAME],
+    }
+
+
 def asked_for(call: Call, name: str, *, known: bool) -> tuple[str, dict[str, object]]:
     """Return a span's name and the attributes that say what is asked for.
 
@@ -38,13 +50,9 @@ def asked_for(call: Call, name: str, *, known: bool) -> tuple[str, dict[str, obj
     """
     target = call.target
     if isinstance(target, ToolName | Tool):
-        attributes: dict[str, object] = {
-            names.MCP_METHOD: names.METHOD_TOOLS_CALL,
-            names.GEN_AI_OPERATION: names.OPERATION_EXECUTE_TOOL,
-            names.GEN_AI_TOOL_NAME: name[:_MAX_NAME],
-            names.GEN_AI_TOOL_CALL_ID: call.id,
-        }
-        return names.request_span(names.METHOD_TOOLS_CALL, name if known else ""), attributes
+        title, attributes = tool_asked(name, known=known)
+        attributes[names.GEN_AI_TOOL_CALL_ID] = call.id
+        return title, attributes
     method = _METHODS.get(target.kind)
     if method is None:  # a method that only its server knows
         method = name[:_MAX_NAME] if known else "unknown"

@@ -8,6 +8,7 @@ import logging
 from asyncio import CancelledError
 from time import perf_counter_ns, time_ns
 
+from thoughtgate.calls.altered import altered
 from thoughtgate.calls.asked import name_asked
 from thoughtgate.calls.outcome import INTERNAL_ERROR, Outcome, failed, finished
 from thoughtgate.calls.snapshot import Snapshot
@@ -16,7 +17,7 @@ from thoughtgate.core.calls import Call, ItemName, Result
 from thoughtgate.core.errors import GateError, StoreError
 from thoughtgate.core.json import digest
 from thoughtgate.core.ports import AuditLog, Next
-from thoughtgate.core.tools import Item, Kind
+from thoughtgate.core.tools import Item, Kind, Tool
 
 ACTION = "tool.call"
 ACTIONS = {
@@ -38,7 +39,11 @@ async def audited(call: Call, call_next: Next, *, snapshot: Snapshot, log: Audit
     What has happened stands, also when its row cannot be taken: a caller that was told of a failure
     would try again. Where that must not be, `intended` has refused before.
     """
-    at_ns, start, outcome = time_ns(), perf_counter_ns(), INTERNAL_ERROR
+    at_ns, start = time_ns(), perf_counter_ns()
+    meant = snapshot.found(call)
+    if meant is not call.meant and isinstance(call.target, ItemName):
+        call = altered(call, meant=meant)  # a URI is long to look up
+    outcome, result = INTERNAL_ERROR, None
     try:
         result = await call_next(call)
         outcome = finished(result)
@@ -48,7 +53,7 @@ async def audited(call: Call, call_next: Next, *, snapshot: Snapshot, log: Audit
     finally:
         took_us = (perf_counter_ns() - start) // 1000
         try:
-            log.append(_row(call, outcome, snapshot=snapshot, at_ns=at_ns, took_us=took_us))
+            log.append(_row(call, (meant, outcome, result), at_ns=at_ns, took_us=took_us))
         except StoreError as error:
             _log.error("call %s has no row in the audit log: %s", call.id, error.message)
     return result
@@ -61,9 +66,14 @@ def action_of(call: Call) -> str:
     return ACTION
 
 
-def _row(call: Call, outcome: Outcome, *, snapshot: Snapshot, at_ns: int, took_us: int) -> AuditRow:
-    found = snapshot.found(call)
-    result = outcome.result
+def _row(
+    call: Call,
+    came: tuple[Tool | Item | None, Outcome, Result | None],
+    *,
+    at_ns: int,
+    took_us: int,
+) -> AuditRow:
+    found, outcome, result = came
     return AuditRow(
         at_ns=at_ns,
         action=action_of(call),

@@ -36,7 +36,6 @@ class Outcome:
     error_type: str = ""
     reason: str = ""
     fault: bool = False
-    result: Result | None = None
     policy: str = ""
     rpc_code: int | None = None
 
@@ -46,6 +45,9 @@ class Outcome:
         return self.code == "cancelled"
 
 
+OK = Outcome(code="ok")
+ASKS = Outcome(code="input_required")
+TOOL_ERROR = Outcome(code="tool_error", error_type="tool_error", fault=True)
 CANCELLED = Outcome(code="cancelled")
 INTERNAL_ERROR = Outcome(code="internal_error", error_type="internal_error", fault=True)
 """What nobody foresaw; assumed until a call ends in another way."""
@@ -54,8 +56,8 @@ INTERNAL_ERROR = Outcome(code="internal_error", error_type="internal_error", fau
 def finished(result: Result) -> Outcome:
     """Return the outcome of a call that brought a result."""
     if result.is_error:
-        return Outcome(code="tool_error", error_type="tool_error", fault=True, result=result)
-    return Outcome(code="ok" if result.final else "input_required", result=result)
+        return TOOL_ERROR
+    return OK if result.final else ASKS
 
 
 def failed(error: GateError | CancelledError) -> Outcome:

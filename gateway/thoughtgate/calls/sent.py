@@ -4,18 +4,20 @@ Never sends twice: whether a call may be repeated is for others to decide.
 """
 
 from asyncio import CancelledError
+from functools import lru_cache
 from time import time_ns
 from urllib.parse import urlsplit
 
 from thoughtgate.calls.altered import altered
-from thoughtgate.calls.asked import asked_for
-from thoughtgate.calls.outcome import INTERNAL_ERROR, Outcome, failed, finished
+from thoughtgate.calls.asked import KEPT, asked_for, tool_asked
+from thoughtgate.calls.outcome import INTERNAL_ERROR, failed, finished
 from thoughtgate.calls.snapshot import Attributes, Snapshot
 from thoughtgate.core.calls import Call, Result
 from thoughtgate.core.errors import GateError
 from thoughtgate.core.ports import Recorder, Sender
 from thoughtgate.core.servers import HttpTransport, LocalTransport, Server
-from thoughtgate.core.traces import SpanKind, SpanRecord
+from thoughtgate.core.tools import Tool
+from thoughtgate.core.traces import NOTHING_SHARED, Shared, SpanKind, SpanRecord
 from thoughtgate.telemetry import names
 from thoughtgate.telemetry.spans import child
 
@@ -41,7 +43,11 @@ async def sent_traced(
         raise
     finally:
         server = call.found.server
-        name, attributes = _attributes(call, outcome, snapshot.peers.get(server, {}))
+        name, shared, attributes = _described(call, snapshot.peers.get(server, {}))
+        if outcome.error_type:
+            attributes[names.ERROR_TYPE] = outcome.error_type
+            if outcome.rpc_code is not None:
+                attributes[names.RPC_STATUS_CODE] = str(outcome.rpc_code)
         span = SpanRecord(
             name=name,
             kind=SpanKind.CLIENT,
@@ -52,6 +58,7 @@ async def sent_traced(
             attributes=attributes,
             error=outcome.reason if outcome.error_type else None,
             cancelled=outcome.cancelled,
+            shared=shared,
         )
         recorder.record(span)
     return result
@@ -72,16 +79,21 @@ def peer(server: Server) -> Attributes:
     }
 
 
-def _attributes(call: Call, outcome: Outcome, at: Attributes) -> tuple[str, dict[str, object]]:
-    """Return the span's name and attributes."""
-    name, found = asked_for(call, call.found.name, known=True)
-    found |= {
-        names.SERVER: call.found.server,
-        names.TOOL_ADVERTISED: call.advertised,
-        **at,
-    }
-    if outcome.error_type:
-        found[names.ERROR_TYPE] = outcome.error_type
-        if outcome.rpc_code is not None:
-            found[names.RPC_STATUS_CODE] = str(outcome.rpc_code)
-    return name, found
+def _described(call: Call, at: Attributes) -> tuple[str, Shared, dict[str, object]]:
+    """Return the span's name, the attributes that other calls have too, and its own."""
+    found = call.found
+    if isinstance(found, Tool):
+        name, shared = _of_tool(found.name, found.server, call.advertised, tuple(at.items()))
+        return name, shared, {names.GEN_AI_TOOL_CALL_ID: call.id}
+    name, own = asked_for(call, found.name, known=True)
+    own |= {names.SERVER: found.server, names.TOOL_ADVERTISED: call.advertised, **at}
+    return name, NOTHING_SHARED, own
+
+
+@lru_cache(KEPT)
+def _of_tool(
+    name: str, server: str, advertised: str, at: tuple[tuple[str, object], ...]
+) -> tuple[str, Shared]:
+    title, attributes = tool_asked(name, known=True)
+    attributes |= {names.SERVER: server, names.TOOL_ADVERTISED: advertised, **dict(at)}
+    return title, Shared(attributes=attributes)

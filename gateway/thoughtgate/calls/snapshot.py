@@ -57,6 +57,8 @@ class Snapshot:
         """Return what the call means, None when its domain shows nothing such."""
         if isinstance(call.target, Tool | Item):
             return call.target
+        if call.meant is not None:
+            return call.meant
         if call.domain not in self.domains:
             return None
         view = self.view(call.domain)

@@ -6,6 +6,7 @@ Never knows how bytes travel: `surface` decodes into these values and back.
 import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Protocol
 
 from thoughtgate.core.json import JsonObject
@@ -14,6 +15,8 @@ from thoughtgate.core.tools import Item, Kind, Tool
 from thoughtgate.core.traces import SpanContext
 
 _LABEL = 32
+_LABELS = 1024
+"""Labels that are kept, of the sessions that call most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +110,12 @@ class Session:
 
         Whoever reads those must not be able to take the session up, as its id would let them.
         """
-        return hashlib.sha256(self.id.encode()).hexdigest()[:_LABEL] if self.id else ""
+        return _label(self.id) if self.id else ""
+
+
+@lru_cache(_LABELS)
+def _label(session: str) -> str:
+    return hashlib.sha256(session.encode()).hexdigest()[:_LABEL]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +168,8 @@ class Call:
     is the lowest level of log messages that the caller wants, None for none; `wants_progress` says
     that the caller gave a progress token; `listener` is the caller while the call runs; `depth`
     counts how many calls stand around this one; `idempotency_key` is sent to servers that take
-    one; `retry` is given when the server has asked for input before.
+    one; `retry` is given when the server has asked for input before; `meant` is what the target
+    stands for in its domain, once a stage above `resolved` has looked it up.
     """
 
     id: str
@@ -182,6 +191,7 @@ class Call:
     idempotency_key: str = ""
     extra: JsonObject = field(default_factory=dict)
     retry: Retry | None = None
+    meant: Tool | Item | None = None
 
     @property
     def tool(self) -> Tool:

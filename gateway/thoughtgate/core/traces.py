@@ -5,7 +5,7 @@ Never talks to an exporter. Identifiers are ints: 128 bits for a trace, 64 for a
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -30,12 +30,26 @@ class SpanKind(IntEnum):
     CLIENT = 2
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shared:
+    """Attributes that many spans have, as one value, told from others by identity.
+
+    Whoever records spans keeps it and gives it again, so that it is encoded once for all of them.
+    """
+
+    attributes: Mapping[str, object] = field(default_factory=dict)
+
+
+NOTHING_SHARED = Shared()
+
+
 class SpanRecord(NamedTuple):
-    """One finished span, recorded on the path of a call; the exporter's thread makes the SDK's.
+    """One finished span, recorded on the path of a call and encoded in the exporter's thread.
 
     `parent_id` is 0 for a root; times are `time.time_ns()`; attribute values are str, int, float,
     bool or lists of str; `error` is None for success, `""` for a failure without description, else
-    the description; `cancelled` marks a call that its caller gave up.
+    the description; `cancelled` marks a call that its caller gave up; `attributes` are the span's
+    own, beside those that it shares with others, and go before them where both have a name.
     """
 
     name: str
@@ -47,6 +61,7 @@ class SpanRecord(NamedTuple):
     attributes: Mapping[str, object]
     error: str | None = None
     cancelled: bool = False
+    shared: Shared = NOTHING_SHARED
 
 
 def parse_traceparent(value: object, state: object = "") -> SpanContext | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 _EXPORTERS = frozenset({"otlp", "console", "none"})
 _PROTOCOLS = frozenset({"http/protobuf"})
 _COMPRESSIONS = frozenset({"none", "gzip", "deflate"})
+_SAMPLERS = frozenset({"always_on", "parentbased_always_on"})
 _NUMBERS = {
     "OTEL_EXPORTER_OTLP_TIMEOUT": "10",
     "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "10",
@@ -34,7 +35,7 @@ def doubts(environ: Mapping[str, str]) -> tuple[Doubt, ...]:
     set_ = {name: value.strip() for name, value in environ.items() if value.strip()}
     if set_.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return ()
-    return (*_words(set_), *_numbers(set_), *_endpoints(set_))
+    return (*_words(set_), *_numbers(set_), *_endpoints(set_), *_sampler(set_))
 
 
 def _words(environ: Mapping[str, str]) -> Iterator[Doubt]:
@@ -66,6 +67,12 @@ def _endpoints(environ: Mapping[str, str]) -> Iterator[Doubt]:
         if url is not None and not url.lower().startswith(("http://", "https://")):
             text = "it must begin with http:// or https://"
             yield Doubt(variable=variable, text=text, usual="http://localhost:4318")
+
+
+def _sampler(environ: Mapping[str, str]) -> Iterator[Doubt]:
+    if environ.get("OTEL_TRACES_SAMPLER", "always_on") not in _SAMPLERS:
+        text = "the gateway does not sample, every call is traced; let the collector do it"
+        yield Doubt(variable="OTEL_TRACES_SAMPLER", text=text, usual="always_on")
 
 
 def _is_positive(text: str) -> bool:

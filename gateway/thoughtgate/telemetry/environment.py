@@ -12,6 +12,8 @@ Never reads the process's environment by itself: the caller passes a mapping, at
 - `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`: who we are.
 - `OTEL_BSP_SCHEDULE_DELAY` (milliseconds), `OTEL_BSP_MAX_QUEUE_SIZE` and
   `OTEL_BSP_MAX_EXPORT_BATCH_SIZE` (spans).
+
+`OTEL_TRACES_SAMPLER` is not followed: every call is traced, and `doubts` says so.
 """
 
 import logging
@@ -23,13 +25,11 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from urllib.parse import unquote, urlsplit
 
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace.export import ConsoleSpanExporter
-from opentelemetry.sdk.trace.export import SpanExporter as Sink
-
-from thoughtgate.telemetry.convert import text_value
-from thoughtgate.telemetry.exporter import Limits, SpanExporter
+from thoughtgate.telemetry.console import ConsoleSink
+from thoughtgate.telemetry.encode import Origin
+from thoughtgate.telemetry.exporter import Limits, Sink, SpanExporter
 from thoughtgate.telemetry.redact import HIDDEN, is_secret_name, redact
+from thoughtgate.telemetry.values import text_value
 
 DEFAULT_ENDPOINT = "http://localhost:4318"
 TIMEOUT_CAP = 60.0
@@ -58,10 +58,11 @@ def from_environment(environ: Mapping[str, str]) -> SpanExporter | None:
         return None
     sink: Sink
     if kind == "console":
-        sink, target = ConsoleSpanExporter(out=sys.stderr), "console"
+        sink, target = ConsoleSink(sys.stderr), "console"
     else:
         sink, target = _otlp(environ), shown_url(endpoint(environ))
-    return SpanExporter(sink, resource(environ), limits=limits(environ), target=target)
+    origin = Origin(resource=resource(environ), version=_version("thoughtgate"))
+    return SpanExporter(sink, origin, limits=limits(environ), target=target)
 
 
 def exporter_kind(environ: Mapping[str, str]) -> str:
@@ -87,15 +88,15 @@ def endpoint(environ: Mapping[str, str]) -> str:
     return f"{base.rstrip('/')}/v1/traces"
 
 
-def resource(environ: Mapping[str, str]) -> Resource:
+def resource(environ: Mapping[str, str]) -> Mapping[str, str | int]:
     """Return who makes the spans: the operator's attributes over our own."""
     attributes: dict[str, str | int] = {
         "service.name": SERVICE_NAME,
         "service.version": _version("thoughtgate"),
         "process.pid": os.getpid(),
         "telemetry.sdk.language": "python",
-        "telemetry.sdk.name": "opentelemetry",
-        "telemetry.sdk.version": _version("opentelemetry-sdk"),
+        "telemetry.sdk.name": "thoughtgate",
+        "telemetry.sdk.version": _version("thoughtgate"),
     }
     for item in _get(environ, "OTEL_RESOURCE_ATTRIBUTES").split(","):
         name, equals, value = item.partition("=")
@@ -104,7 +105,7 @@ def resource(environ: Mapping[str, str]) -> Resource:
             attributes[name.strip()] = HIDDEN if is_secret_name(name) else redact(text)
     if _get(environ, "OTEL_SERVICE_NAME"):
         attributes["service.name"] = text_value(_get(environ, "OTEL_SERVICE_NAME"), 256)
-    return Resource(attributes)
+    return attributes
 
 
 def limits(environ: Mapping[str, str]) -> Limits:
@@ -117,9 +118,9 @@ def limits(environ: Mapping[str, str]) -> Limits:
 
 
 def _otlp(environ: Mapping[str, str]) -> Sink:
-    """Return the exporter to an endpoint; it is imported only now, since that takes long."""
+    """Return the sink at an endpoint; it is imported only now, since that takes long."""
     settings = otlp_settings(environ)
-    made: Sink = import_module("thoughtgate.telemetry.otlp_sink").otlp_sink(settings)
+    made: Sink = import_module("thoughtgate.telemetry.otlp_sink").OtlpSink(settings)
     return made
 
 

@@ -6,27 +6,42 @@ counted, and nothing else. Create it in the process that uses it, after any fork
 
 import logging
 import threading
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SpanExporter as Sink
-from opentelemetry.sdk.trace.export import SpanExportResult
-from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from typing import Protocol
 
 from thoughtgate.core.traces import SpanKind, SpanRecord
-from thoughtgate.telemetry.convert import Origin, Redact, to_sdk
-from thoughtgate.telemetry.redact import redact
+from thoughtgate.telemetry.encode import Encoder, Origin
 
 BATCH_BYTES = 1024 * 1024
-"""About how much one request carries: collectors often refuse more than 4 MiB."""
+"""How much one request carries, unless one span is larger: collectors often refuse 4 MiB."""
+
+_SLICE = 64
+"""Spans that are encoded at a time: so long may callers have to wait for the interpreter."""
+
+_BREATH = 0.0001
+"""Seconds that they get in between; with none the lock would be taken back before they have it."""
 
 _LOG = logging.getLogger(__name__)
 
-# these log each failed batch and each bad `tracestate`; we log changes of state instead
-_NOISY = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.trace.span")
+
+class Sink(Protocol):
+    """Where requests go; used by the exporter's thread, and closed once, by any."""
+
+    def send(self, request: bytes) -> bool:
+        """Deliver one `ExportTraceServiceRequest`; tell whether it arrived.
+
+        Raises:
+            OSError: It did not, and will not if it is tried again.
+            ValueError: It cannot be sent to such an address, or with such headers.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give up what is being tried again; nothing is sent any more."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,22 +77,15 @@ class SpanExporter:
     def __init__(
         self,
         sink: Sink,
-        resource: Resource,
+        origin: Origin,
         *,
         limits: Limits | None = None,
         target: str = "the configured target",
-        redact_text: Redact = redact,
     ) -> None:
         self._sink = sink
         self._limits = limits or Limits()
         self._target = target
-        self._origin = Origin(
-            resource=resource,
-            scope=InstrumentationScope(
-                "thoughtgate", str(resource.attributes.get("service.version", ""))
-            ),
-            redact=redact_text,
-        )
+        self._encoder = Encoder(origin)
         self._queue: deque[SpanRecord] = deque()
         self._room = self._limits.queue - self._limits.queue // 8
         self._wake = threading.Event()
@@ -132,9 +140,6 @@ class SpanExporter:
         return done
 
     def _work(self) -> None:
-        mute = _Mute(threading.get_ident())
-        for name in _NOISY:
-            logging.getLogger(name).addFilter(mute)
         try:
             while not self._stopping:
                 if len(self._queue) < self._limits.batch:
@@ -144,8 +149,6 @@ class SpanExporter:
             self._drain()
         finally:
             self._close()
-            for name in _NOISY:
-                logging.getLogger(name).removeFilter(mute)
 
     def _drain(self) -> None:
         for batch in self._batches():
@@ -159,25 +162,27 @@ class SpanExporter:
                 _LOG.warning("trace queue full: %d spans dropped so far", self._dropped)
             self._dropped_told = self._dropped
 
-    def _batches(self) -> Iterator[list[ReadableSpan]]:
+    def _batches(self) -> Iterator[list[bytes]]:
         """Yield what waits now, in portions bounded by count and by bytes."""
-        batch: list[ReadableSpan] = []
+        batch: list[bytes] = []
         size = 0
-        for _ in range(len(self._queue)):
-            span, span_size = to_sdk(self._queue.popleft(), self._origin)
+        for number in range(1, len(self._queue) + 1):
+            span = self._encoder.span(self._queue.popleft())
             self._in_flight = len(batch) + 1
-            if batch and (len(batch) == self._limits.batch or size + span_size > BATCH_BYTES):
+            if batch and (len(batch) == self._limits.batch or size + len(span) > BATCH_BYTES):
                 yield batch
                 batch, size = [], 0
             batch.append(span)
-            size += span_size
+            size += len(span)
+            if number % _SLICE == 0 and not self._stopping:
+                time.sleep(_BREATH)
         if batch:
             yield batch
 
-    def _send(self, batch: Sequence[ReadableSpan]) -> None:
+    def _send(self, batch: list[bytes]) -> None:
         try:
-            ok = self._sink.export(batch) is SpanExportResult.SUCCESS
-        except (OSError, RuntimeError, TypeError, ValueError):  # what a foreign sink may let out
+            ok = self._sink.send(self._encoder.request(batch))
+        except (OSError, RuntimeError, TypeError, ValueError):  # what an HTTP client lets out
             ok = False
         if ok:
             self._exported += len(batch)
@@ -195,15 +200,4 @@ class SpanExporter:
             if self._closed:
                 return
             self._closed = True
-        self._sink.shutdown()
-
-
-class _Mute(logging.Filter):
-    """Silences a logger for records of one thread; others that use the library are not touched."""
-
-    def __init__(self, thread: int) -> None:
-        super().__init__()
-        self._thread = thread
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return record.thread != self._thread
+        self._sink.close()

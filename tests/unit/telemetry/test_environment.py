@@ -3,9 +3,9 @@
 import logging
 
 import pytest
-from opentelemetry.exporter.otlp.proto.http import Compression
 
 from tests.support.spans import make_span
+from thoughtgate.telemetry.doubts import doubts
 from thoughtgate.telemetry.environment import (
     endpoint,
     exporter_kind,
@@ -61,12 +61,12 @@ def test_nothing_is_made_when_tracing_is_off() -> None:
 
 
 def test_the_resource_says_who_we_are() -> None:
-    plain = resource({}).attributes
+    plain = resource({})
     assert plain["service.name"] == "thoughtgate"
     named = resource({
         "OTEL_SERVICE_NAME": "gate-1",
         "OTEL_RESOURCE_ATTRIBUTES": "service.name=x, team=a%20b,broken,client_secret=s",
-    }).attributes
+    })
     assert (named["service.name"], named["team"]) == ("gate-1", "a b")
     assert named["client_secret"] == "[redacted]"
     assert "broken" not in named
@@ -95,7 +95,7 @@ def test_headers_compression_and_service_name_reach_the_target() -> None:
         exporter = from_environment({
             BASE: receiver.url,
             "OTEL_EXPORTER_OTLP_HEADERS": "x-tenant=a%20b,Authorization=Bearer%20t",
-            "OTEL_EXPORTER_OTLP_COMPRESSION": Compression.Gzip.value,
+            "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip",
             "OTEL_SERVICE_NAME": "gate-1",
         })
         assert exporter is not None
@@ -128,3 +128,12 @@ def test_the_console_is_standard_error(capfd: pytest.CaptureFixture[str]) -> Non
     assert exporter.shutdown()
     out, err = capfd.readouterr()
     assert (out, "to the console" in err) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "doubted"),
+    [("always_on", 0), ("parentbased_always_on", 0), ("traceidratio", 1), ("always_off", 1)],
+)
+def test_a_sampler_that_is_not_followed_is_told(sampler: str, doubted: int) -> None:
+    found = [doubt.variable for doubt in doubts({"OTEL_TRACES_SAMPLER": sampler})]
+    assert found == ["OTEL_TRACES_SAMPLER"] * doubted

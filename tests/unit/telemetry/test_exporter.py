@@ -2,44 +2,43 @@
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SpanExporter as Sink
-from opentelemetry.sdk.trace.export import SpanExportResult
 
 from tests.support.spans import make_span
 from tests.support.waiting import GUARD
 from thoughtgate.core.traces import SpanKind
-from thoughtgate.telemetry.exporter import BATCH_BYTES, Counts, Limits, SpanExporter
+from thoughtgate.telemetry.encode import Origin
+from thoughtgate.telemetry.exporter import BATCH_BYTES, Counts, Limits, Sink, SpanExporter
+from thoughtgate.telemetry.otlp import from_protobuf
 
-RESOURCE = Resource({"service.name": "test"})
+ORIGIN = Origin(resource={"service.name": "test"})
 LONG = 3600.0
 """A delay that no test waits for: only a full batch or shutdown moves the thread."""
 
 
-class HeldSink(Sink):
+class HeldSink:
     """A target that answers only when it is let go."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.sizes: list[int] = []
-        self.outcome: Callable[[], SpanExportResult] = lambda: SpanExportResult.SUCCESS
+        self.outcome: Callable[[], bool] = lambda: True
         self.entered = threading.Event()
         self.go = threading.Event()
         self.closed = threading.Event()
 
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+    def send(self, request: bytes) -> bool:
         self.entered.set()
         self.go.wait(GUARD)
+        spans = from_protobuf(request)
         self.names += [span.name for span in spans]
         self.sizes.append(len(spans))
         return self.outcome()
 
-    def shutdown(self) -> None:
-        assert not self.closed.is_set(), "the SDK's exporters complain when closed twice"
+    def close(self) -> None:
+        assert not self.closed.is_set(), "a sink is closed once"
         self.closed.set()
 
 
@@ -52,7 +51,7 @@ def open_sink() -> HeldSink:
 def exporter_to(
     sink: Sink, *, queue: int = 1000, batch: int = 10, delay: float = LONG
 ) -> SpanExporter:
-    return SpanExporter(sink, RESOURCE, limits=Limits(queue=queue, batch=batch, delay=delay))
+    return SpanExporter(sink, ORIGIN, limits=Limits(queue=queue, batch=batch, delay=delay))
 
 
 def test_what_waits_at_shutdown_is_delivered_in_order_and_in_batches() -> None:
@@ -95,6 +94,7 @@ def test_a_batch_is_bounded_by_bytes_too() -> None:
     assert exporter.shutdown(GUARD)
     assert sum(sink.sizes) == 40
     assert max(sink.sizes) <= BATCH_BYTES // 60_000
+    assert len(sink.sizes) < 5
 
 
 def test_a_full_queue_refuses_the_newest_and_keeps_room_for_roots_and_entries() -> None:
@@ -140,21 +140,20 @@ def test_after_shutdown_spans_are_dropped_and_counted() -> None:
     assert exporter.shutdown(GUARD)
 
 
-def refuse() -> SpanExportResult:
-    return SpanExportResult.FAILURE
+def refuse() -> bool:
+    return False
 
 
-def burst() -> SpanExportResult:
+def burst() -> bool:
     raise OSError
 
 
 @pytest.mark.parametrize("outcome", [refuse, burst])
 def test_a_target_that_fails_is_logged_once_and_once_more_when_it_works_again(
-    outcome: Callable[[], SpanExportResult], caplog: pytest.LogCaptureFixture
+    outcome: Callable[[], bool], caplog: pytest.LogCaptureFixture
 ) -> None:
     sink = HeldSink()
-    answers: list[Callable[[], SpanExportResult]]
-    answers = [outcome, outcome, outcome, lambda: SpanExportResult.SUCCESS]
+    answers: list[Callable[[], bool]] = [outcome, outcome, outcome, lambda: True]
     sink.outcome = lambda: answers.pop(0)()
     exporter = exporter_to(sink, batch=1)
     with caplog.at_level(logging.INFO):

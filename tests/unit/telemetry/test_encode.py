@@ -1,37 +1,50 @@
-"""From recorded tuples to the SDK's spans: same ids, bounded values, honest status."""
+"""From recorded spans to OTLP: same ids, bounded values, honest status, as the SDK would send."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.support.sdk_spans import sdk_request
 from tests.support.spans import START, TRACE, make_span
-from thoughtgate.core.traces import SpanContext, SpanKind, SpanRecord
+from thoughtgate.core.traces import Shared, SpanContext, SpanKind, SpanRecord
 from thoughtgate.telemetry import names
-from thoughtgate.telemetry.convert import (
-    ATTRIBUTE_LIMIT,
-    DESCRIPTION_LIMIT,
-    VALUE_LIMIT,
-    Origin,
-    to_sdk,
-)
+from thoughtgate.telemetry.encode import Encoder, Origin
 from thoughtgate.telemetry.otlp import SeenSpan, from_protobuf
 from thoughtgate.telemetry.redact import HIDDEN
+from thoughtgate.telemetry.values import ATTRIBUTE_LIMIT, DESCRIPTION_LIMIT, VALUE_LIMIT
 
-ORIGIN = Origin(
-    resource=Resource({"service.name": "test"}), scope=InstrumentationScope("thoughtgate", "0")
-)
+ORIGIN = Origin(resource={"service.name": "test", "process.pid": 7}, version="1.2")
+
+
+def request_of(*spans: SpanRecord) -> bytes:
+    """Encode as the exporter does; each span twice: what is kept of the first serves the second."""
+    encoder = Encoder(ORIGIN)
+    first, again = ([encoder.span(span) for span in spans] for _ in range(2))
+    assert first == again
+    return encoder.request(again)
 
 
 def through(span: SpanRecord) -> SeenSpan:
-    """Convert, encode as the exporter does, and decode again."""
-    sdk, _ = to_sdk(span, ORIGIN)
-    (seen,) = from_protobuf(encode_spans([sdk]).SerializeToString())
+    (seen,) = from_protobuf(request_of(span))
     return seen
+
+
+def in_order(request: ExportTraceServiceRequest) -> ExportTraceServiceRequest:
+    """Sort attributes, whose order says nothing (only ours puts shared ones last)."""
+    for group in request.resource_spans:
+        for scope in group.scope_spans:
+            for span in scope.spans:
+                span.attributes.sort(key=lambda pair: pair.key)
+    return request
+
+
+def assert_as_the_sdk(*spans: SpanRecord) -> None:
+    ours = ExportTraceServiceRequest.FromString(request_of(*spans))
+    assert in_order(ours) == in_order(sdk_request(spans, ORIGIN))
 
 
 def attribute(value: object) -> object:
@@ -63,10 +76,9 @@ def test_a_bad_tracestate_harms_no_span(state: str) -> None:
     assert through(make_span(context=context)).span_id == f"{1:016x}"
 
 
-def test_a_span_of_an_unsampled_caller_is_exported_as_sampled() -> None:
-    sdk, _ = to_sdk(make_span(context=SpanContext(trace_id=1, span_id=2, sampled=False)), ORIGIN)
-    assert sdk.context is not None
-    assert sdk.context.trace_flags.sampled
+def test_a_span_of_an_unsampled_caller_is_exported_all_the_same() -> None:
+    seen = through(make_span(context=SpanContext(trace_id=1, span_id=2, sampled=False)))
+    assert seen.span_id == f"{2:016x}"
 
 
 def test_success_leaves_the_status_unset() -> None:
@@ -134,12 +146,6 @@ def test_a_value_beyond_the_limit_is_cut_and_marked(value: str) -> None:
     assert seen.attributes["small"] == 1
 
 
-def test_the_size_estimate_grows_with_the_values() -> None:
-    _, small = to_sdk(make_span(attributes={"a": 1}), ORIGIN)
-    _, big = to_sdk(make_span(attributes={"a": "x" * 50_000, "b": ["y" * 1000]}), ORIGIN)
-    assert small < 1000 < 51_000 < big
-
-
 def test_the_first_attributes_survive_when_there_are_too_many() -> None:
     many = {f"a{number}": number for number in range(ATTRIBUTE_LIMIT + 50)}
     kept = through(make_span(attributes=many)).attributes
@@ -190,9 +196,70 @@ anything = st.recursive(
 )
 
 
-@given(st.dictionaries(st.text(max_size=30), anything, max_size=8), st.text(), st.text())
-def test_whatever_is_recorded_can_be_encoded(
-    attributes: dict[str, object], name: str, error: str
+named = st.dictionaries(
+    st.text(max_size=30) | st.sampled_from([names.ERROR_TYPE, names.NOTES, "password"]),
+    anything,
+    max_size=8,
+)
+
+
+@given(named, named, st.text(), st.none() | st.text(), st.booleans())
+def test_whatever_is_recorded_is_sent_as_the_sdk_would_send_it(
+    own: dict[str, object], shared: dict[str, object], name: str, error: str | None, cancelled: bool
 ) -> None:
-    seen = through(make_span(name=name, attributes=attributes, error=error))
-    assert seen.span_id == f"{1:016x}"
+    span = make_span(name=name, attributes=own, error=error, cancelled=cancelled)
+    assert_as_the_sdk(span._replace(shared=Shared(attributes=shared)), span)
+
+
+SAID = {names.GEN_AI_TOOL_NAME: "find", names.SERVER: "logs", "ünïcode": "中文 🙂"}
+SECRET = {names.INPUT_VALUE: '{"password":"hunter2"}', names.NOTES: ["token=hunter2", "x"]}
+PLAIN = {"text": "x", "empty": "", "yes": True, "no": False, "zero": 0, "least": -(2**63),
+         "most": 2**63 - 1, "beyond": 2**64, "real": 1.5, "list": ["a", "b"], "none": [],
+         "absent": None}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("own", "shared"),
+    [
+        (PLAIN, SAID),
+        (SAID, PLAIN),
+        (SECRET, SAID),
+        (SAID, SECRET),
+        ({"big": "x" * 70_000, "wide": "中" * 30_000, "many": ["y"] * 300}, SAID),
+        (SAID, {"big": "x" * 70_000}),
+        ({f"a{number}": number for number in range(ATTRIBUTE_LIMIT)}, SAID),
+        (SAID, {f"a{number}": number for number in range(ATTRIBUTE_LIMIT + 9)}),
+        (SAID, {**SAID, names.SERVER: "another"}),
+        ({names.SERVER: 5}, {names.ERROR_TYPE: "tool_error"}),
+        ({"lone\ud800": 1, "lone?": "2", "n" * 300: 3}, {"lone\udfff": 4}),
+    ],
+)
+def test_attributes_of_every_kind_arrive_as_the_sdk_sends_them(
+    own: Mapping[str, object], shared: Mapping[str, object]
+) -> None:
+    span = make_span(attributes=own, cancelled=True)._replace(shared=Shared(attributes=shared))
+    assert_as_the_sdk(span, make_span(2, attributes=own, parent=1), span)
+
+
+@pytest.mark.parametrize("kind", list(SpanKind))
+@pytest.mark.parametrize("parent", [0, 0xAB])
+@pytest.mark.parametrize("state", ["", "a=1,b=2", " a=1 , b=2,", "t@v=1", "!!", "a=1,a=2"])
+def test_kinds_parents_and_states_arrive_as_the_sdk_sends_them(
+    kind: SpanKind, parent: int, state: str
+) -> None:
+    context = SpanContext(trace_id=TRACE, span_id=(1 << 64) - 1, state=state)
+    assert_as_the_sdk(make_span(3, kind=kind, parent=parent, context=context))
+
+
+@pytest.mark.parametrize("error", [None, "", "no\x1b[31m\nuse, password=hunter2", "中" * 600])
+def test_every_status_arrives_as_the_sdk_sends_it(error: str | None) -> None:
+    assert_as_the_sdk(make_span(error=error), make_span(error=error, cancelled=True))
+
+
+def test_one_request_holds_spans_behind_one_resource_and_one_scope() -> None:
+    request = ExportTraceServiceRequest.FromString(request_of(*map(make_span, range(1, 300))))
+    (group,) = request.resource_spans
+    (scope,) = group.scope_spans
+    assert [attribute.key for attribute in group.resource.attributes] == [*ORIGIN.resource]
+    assert (scope.scope.name, scope.scope.version) == ("thoughtgate", "1.2")
+    assert len(scope.spans) == 299

@@ -1,0 +1,221 @@
+"""From recorded spans to the bytes of an OTLP request.
+
+Never runs on the path of a call: the exporter's thread does this work. Never changes an id.
+
+What many spans have in common is encoded once: in protobuf a message's parts may stand in any
+order, and bytes of one part can simply be put behind those of another.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
+
+from thoughtgate.core.traces import Shared, SpanKind, SpanRecord
+from thoughtgate.telemetry import names
+from thoughtgate.telemetry.redact import is_secret_name, redact
+from thoughtgate.telemetry.values import (
+    ATTRIBUTE_LIMIT,
+    DESCRIPTION_LIMIT,
+    NAME_LIMIT,
+    VALUE_LIMIT,
+    Attribute,
+    Redact,
+    cleaned,
+    description,
+    text_value,
+)
+
+KEPT = 1024
+"""Names and shared attributes whose encoding is kept, each."""
+
+_KINDS: Final = {
+    SpanKind.INTERNAL: Span.SPAN_KIND_INTERNAL,
+    SpanKind.SERVER: Span.SPAN_KIND_SERVER,
+    SpanKind.CLIENT: Span.SPAN_KIND_CLIENT,
+}
+_LOCAL_PARENT, _REMOTE_PARENT = 0x100, 0x300
+"""Flags of a span: that it is known where its parent is, and where."""
+
+_UNSET: Final = Status()
+_STATE_MEMBER = re.compile(
+    r"([a-z][a-z0-9_\-*/]{0,255}|[a-z0-9][a-z0-9_\-*/]{0,240}@[a-z][a-z0-9_\-*/]{0,13})"
+    r"=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
+)
+_STATE_LIMIT = 32
+_PLAIN_INT = 1 << 53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Who made the spans, the same for all of them; `redact` looks at every text."""
+
+    resource: Mapping[str, str | int]
+    version: str = ""
+    redact: Redact = redact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """Shared attributes, encoded; `alone` when nothing of a span's own depends on their values."""
+
+    data: bytes
+    names: frozenset[str]
+    alone: bool
+
+
+_EMPTY = _Kept(data=b"", names=frozenset(), alone=True)
+
+
+class Encoder:
+    """Encodes spans of one origin; belongs to one thread."""
+
+    def __init__(self, origin: Origin) -> None:
+        self._redact = origin.redact
+        resource = Resource()
+        _fill(resource, cleaned(origin.resource, origin.redact).attributes)
+        self._resource = ResourceSpans(resource=resource).SerializeToString()
+        scope = InstrumentationScope(name="thoughtgate", version=origin.version)
+        self._scope = ScopeSpans(scope=scope).SerializeToString()
+        self._name = lru_cache(KEPT)(self._clean_name)
+        self._kept = lru_cache(KEPT)(self._encode_shared)
+
+    def span(self, record: SpanRecord) -> bytes:
+        """Return one span, as `request` takes it.
+
+        Success leaves the status unset, as instrumentations do. Cancelled does too, since the
+        caller's change of mind is no failure of anybody, but `error.type` says `cancelled`, so that
+        it does not look like success. A failure is ERROR with a cleaned, bounded description, even
+        when cancelled.
+        """
+        context, parent = record.context, record.parent_id
+        remote = parent and record.kind is SpanKind.SERVER
+        span = Span(
+            trace_id=context.trace_id.to_bytes(16, "big"),
+            span_id=context.span_id.to_bytes(8, "big"),
+            parent_span_id=parent.to_bytes(8, "big") if parent else b"",
+            name=self._name(record.name),
+            kind=_KINDS[record.kind],
+            start_time_unix_nano=record.start_ns,
+            end_time_unix_nano=max(record.start_ns, record.end_ns),  # the wall clock may step back
+            flags=_REMOTE_PARENT if remote else _LOCAL_PARENT,
+            status=_UNSET if record.error is None else self._failure(record.error),
+        )
+        if context.state:
+            span.trace_state = trace_state(context.state)
+        shared = self._attributes(span, record)
+        return _framed(ScopeSpans.SPANS_FIELD_NUMBER, span.SerializeToString() + shared)
+
+    def request(self, spans: Iterable[bytes]) -> bytes:
+        """Return the request that carries these spans."""
+        scope = self._scope + b"".join(spans)
+        group = self._resource + _framed(ResourceSpans.SCOPE_SPANS_FIELD_NUMBER, scope)
+        return _framed(ExportTraceServiceRequest.RESOURCE_SPANS_FIELD_NUMBER, group)
+
+    def _clean_name(self, name: str) -> str:
+        return text_value(self._redact(name), DESCRIPTION_LIMIT)
+
+    def _failure(self, error: str) -> Status:
+        return Status(code=Status.STATUS_CODE_ERROR, message=description(error, self._redact))
+
+    def _attributes(self, span: Span, record: SpanRecord) -> bytes:
+        """Put a span's own attributes into it and return what it shares, encoded."""
+        own, kept = record.attributes, self._kept(record.shared)
+        if not kept.alone or not kept.names.isdisjoint(own):
+            own, kept = {**record.shared.attributes, **own}, _EMPTY
+        room = ATTRIBUTE_LIMIT - len(kept.names)
+        if not self._fill_plain(span, own, room):
+            del span.attributes[:]
+            self._fill_any(span, own, room)
+        if record.cancelled and own.get(names.ERROR_TYPE) is None:
+            _fill(span, {names.ERROR_TYPE: names.ERROR_CANCELLED})
+        return kept.data
+
+    def _fill_plain(self, span: Span, own: Mapping[str, object], room: int) -> bool:
+        """Add attributes that are as they should be; False when one needs a closer look."""
+        if len(own) > room:
+            return False
+        add = span.attributes.add
+        for name, value in own.items():
+            if not _is_plain(name):
+                return False
+            if type(value) is str:
+                if not value.isascii() or len(value) > VALUE_LIMIT or self._redact(value) != value:
+                    return False
+                add(key=name).value.string_value = value
+            elif type(value) is int and 0 <= value < _PLAIN_INT:
+                add(key=name).value.int_value = value
+            else:
+                return False
+        return True
+
+    def _fill_any(self, span: Span, own: Mapping[str, object], room: int) -> None:
+        seen = cleaned(own, self._redact, room=room)
+        _fill(span, seen.attributes)
+        if seen.cut:
+            _fill(span, {names.TRUNCATED: seen.cut})
+        if seen.hidden:
+            _fill(span, {names.REDACTED: seen.hidden})
+
+    def _encode_shared(self, shared: Shared) -> _Kept:
+        seen = cleaned(shared.attributes, self._redact)
+        span = Span()
+        _fill(span, seen.attributes)
+        return _Kept(
+            data=span.SerializeToString(),
+            names=frozenset(seen.attributes),
+            alone=not (seen.cut or seen.hidden or names.ERROR_TYPE in seen.attributes),
+        )
+
+
+@lru_cache(KEPT)
+def _is_plain(name: str) -> bool:
+    """Say whether an attribute's name can stand as it is, with whatever value."""
+    return name == text_value(name, NAME_LIMIT) and not is_secret_name(name)
+
+
+def trace_state(text: str) -> str:
+    """Return a `tracestate` without blanks, or nothing when it is not valid (W3C, 3.3)."""
+    members = [member for part in text.split(",") if (member := part.strip(" \t"))]
+    matches = [_STATE_MEMBER.fullmatch(member) for member in members]
+    keys = {match[1] for match in matches if match}
+    return ",".join(members) if len(keys) == len(members) <= _STATE_LIMIT else ""
+
+
+def _fill(message: Span | Resource, found: Mapping[str, Attribute]) -> None:
+    for name, value in found.items():
+        _put(message.attributes.add(key=name).value, value)
+
+
+def _put(place: AnyValue, value: Attribute) -> None:
+    if isinstance(value, bool):
+        place.bool_value = value
+    elif isinstance(value, str):
+        place.string_value = value
+    elif isinstance(value, int):
+        place.int_value = value
+    elif isinstance(value, float):
+        place.double_value = value
+    else:
+        place.array_value.values.extend(AnyValue(string_value=item) for item in value)
+        place.array_value.SetInParent()  # an empty list is a value too
+
+
+def _framed(field: int, data: bytes) -> bytes:
+    """Return `data` as one field of a message: its number, its length, itself."""
+    return _varint(field << 3 | 2) + _varint(len(data)) + data
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
