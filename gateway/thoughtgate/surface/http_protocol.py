@@ -1,14 +1,20 @@
 """uvicorn's HTTP protocol with bounds: of a request's head, and of a client that does not read.
 
 uvicorn waits for ever for a head that comes byte by byte, keeps one of any size, takes what follows
-a chunked body for headers too, and holds a reply until it is read; nothing else is changed here.
+a chunked body for headers too, and holds a reply until it is read. Nothing else is changed here but
+the time it takes: what comes is never upgraded to another protocol, and nothing is logged.
 """
 
 import asyncio
 import socket
 from typing import Any, ClassVar
+from urllib.parse import unquote
 
+import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from thoughtgate.surface.http_cycle import Cycle
 
 
 class TimedHttpProtocol(HttpToolsProtocol):
@@ -61,14 +67,62 @@ class TimedHttpProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; a trailer, which no check has seen, is dropped."""
-        if self._in_head:
-            super().on_header(name, value)
+        if not self._in_head:
+            return
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Stop the clock: from here on the application minds the time."""
+        """Stop the clock, since from here on the application minds the time, and let it begin."""
         self._in_head = False
         self._stop()
-        super().on_headers_complete()
+        parser, scope = self.parser, self.scope
+        version = parser.get_http_version()
+        scope["http_version"] = version
+        scope["method"] = parser.get_method().decode("ascii")
+        url = httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["raw_path"] = url.path
+        scope["query_string"] = url.query or b""
+        before: Any = self.cycle  # None at first
+        self.cycle = Cycle(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:  # it was sent before its turn
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body; reading pauses while the application does not take it."""
+        cycle = self.cycle
+        if cycle.response_complete:
+            return
+        cycle.body += body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
+
+    def on_message_complete(self) -> None:
+        """Note that the body is whole."""
+        cycle = self.cycle
+        if not cycle.response_complete:
+            cycle.more_body = False
+            cycle.message_event.set()
 
     def _unsupported_upgrade_warning(self) -> None:
         """Say nothing: the application answers, and uvicorn advises to install a library."""
