@@ -4,16 +4,19 @@ Never starts, changes or registers a command: those are for who sits at the mach
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict, TypeVar
 
+from thoughtgate.app.colleagues import NOBODY, Colleagues
 from thoughtgate.app.compose import App
 from thoughtgate.config.files import Loaded
 from thoughtgate.registry.store import Registry
 from thoughtgate.sessions import Sessions
 from thoughtgate.surface.admin_route import Ask, Match
+from thoughtgate.surface.admin_values import WorkerState
 
 T = TypeVar("T")
 
@@ -32,8 +35,19 @@ class Desk:
     app: App
     sessions: Sessions
     environ: Mapping[str, str]
+    others: Colleagues = NOBODY
     started: float = field(default_factory=time.time)
     verifying: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def worker(self) -> WorkerState:
+        """Return how this worker fares."""
+        return WorkerState(
+            index=self.app.crew.index,
+            pid=os.getpid(),
+            calls=self.app.slots.ever,
+            running=self.app.slots.running,
+            sessions=len(self.sessions),
+        )
 
     @property
     def loaded(self) -> Loaded:

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from datetime import UTC, datetime
 from functools import partial
+from operator import attrgetter
 
 from thoughtgate.app.admin import Desk
 from thoughtgate.app.compose import VERSION
@@ -38,9 +39,10 @@ async def get_status(desk: Desk, ask: Ask) -> Status:
     app = desk.app
     catalog = app.gateway.catalog
     tools = Counter(tool.server for tool in catalog.tools)
+    workers = (desk.worker(), *await desk.others.states())
     return Status(
         version=VERSION,
-        pid=os.getpid(),
+        pid=os.getpid() if app.crew.count == 1 else os.getppid(),
         started=datetime.fromtimestamp(desk.started, UTC).isoformat(timespec="seconds"),
         uptime=round(max(0.0, time.time() - desk.started), 3),
         config=str(desk.loaded.file) if desk.loaded.file else None,
@@ -49,20 +51,23 @@ async def get_status(desk: Desk, ask: Ask) -> Status:
         tools=len(catalog.tools),
         held=len(catalog.quarantined),
         domains=len(app.gateway.domains),
-        sessions=len(desk.sessions),
+        sessions=sum(one.sessions for one in workers),
         servers=tuple(
             ServerState(
                 name=one.server, state=one.state.value, reason=one.reason, tools=tools[one.server]
             )
             for one in app.upstreams.statuses()
         ),
+        workers=tuple(sorted(workers, key=attrgetter("index"))),
     )
 
 
 async def reload_settings(desk: Desk, ask: Ask) -> Reloaded:
     """Read the configuration file again; one that cannot be used changes nothing."""
     del ask
-    return await reload(desk.app.keeper, desk.environ)
+    done = await reload(desk.app.keeper, desk.environ)
+    await desk.others.reload()
+    return done
 
 
 async def back_up(desk: Desk, ask: Ask) -> BackedUp:

@@ -29,6 +29,7 @@ from thoughtgate.calls.slots import SlotLimits, Slots
 from thoughtgate.config.files import Loaded
 from thoughtgate.config.settings import LimitSettings
 from thoughtgate.core.servers import BUILT_IN, Listing, UpstreamStatus
+from thoughtgate.core.workers import ALONE, Crew
 from thoughtgate.registry.audit import AuditWriter
 from thoughtgate.registry.store import Registry
 from thoughtgate.telemetry.environment import from_environment
@@ -58,8 +59,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class App:
-    """A composed gateway, running."""
+    """A composed gateway, or one worker of it, running."""
 
+    crew: Crew
     loaded: Loaded
     registry: Registry
     gateway: Gateway
@@ -84,8 +86,12 @@ class App:
 
 
 @asynccontextmanager
-async def opened(loaded: Loaded, environ: Mapping[str, str]) -> AsyncIterator[App]:
+async def opened(
+    loaded: Loaded, environ: Mapping[str, str], crew: Crew = ALONE
+) -> AsyncIterator[App]:
     """Compose a gateway and run it for the length of the block; nothing listens yet.
+
+    With a crew it is one of several workers on one registry.
 
     Raises:
         GateError: The registry or the settings cannot be used.
@@ -104,7 +110,7 @@ async def opened(loaded: Loaded, environ: Mapping[str, str]) -> AsyncIterator[Ap
         logins = Logins(RegistryLogins(registry), client)
         ending.push_async_callback(lambda: hurry.end(logins.aclose(), spare=-PARTING))
         means = replace(_means(loaded, client, environ), credentials=logins, hurry=hurry)
-        app = _composed(loaded, registry, exporter, audit, means)
+        app = _composed(crew, loaded, registry, exporter, audit, means)
         ending.push_async_callback(lambda: hurry.end(app.upstreams.aclose(), spare=-PARTING))
         app.keeper.log_in_by(logins)
         ending.push_async_callback(app.keeper.aclose)
@@ -113,6 +119,7 @@ async def opened(loaded: Loaded, environ: Mapping[str, str]) -> AsyncIterator[Ap
 
 
 def _composed(
+    crew: Crew,
     loaded: Loaded,
     registry: Registry,
     exporter: SpanExporter | None,
@@ -148,6 +155,7 @@ def _composed(
     door.open(thinking.tool, keeper.listed)
     heard.append(keeper)
     return App(
+        crew=crew,
         loaded=loaded,
         registry=registry,
         gateway=gateway,

@@ -8,6 +8,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 
@@ -18,12 +19,22 @@ FOLDER = "running"
 
 
 class Presence(msgspec.Struct, kw_only=True, frozen=True):
-    """A running gateway: its process, since when (UTC), and where it serves, if over HTTP."""
+    """A running gateway: its process, since when (UTC), and where it serves, if over HTTP.
+
+    With several `workers` the process is their parent.
+    """
 
     pid: int
     version: str
     started: str
     url: str = ""
+    workers: int = 1
+
+
+def presence_of(url: str, version: str, *, workers: int = 1) -> Presence:
+    """Return what this process says of itself, from now on."""
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    return Presence(pid=os.getpid(), version=version, started=started, url=url, workers=workers)
 
 
 @contextmanager

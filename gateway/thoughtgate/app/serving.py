@@ -5,12 +5,10 @@ Never listens beyond loopback; the configuration has been held to that.
 
 import asyncio
 import gc
-import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing, contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 
@@ -19,15 +17,17 @@ import uvicorn
 from thoughtgate.app.admin import Desk
 from thoughtgate.app.admin_routes import ROUTES
 from thoughtgate.app.admin_token import TOKEN_FILE, ensured_token
+from thoughtgate.app.colleagues import NOBODY, Colleagues
 from thoughtgate.app.compose import VERSION, App, opened
-from thoughtgate.app.presence import Presence, present
+from thoughtgate.app.listening import address, bound
+from thoughtgate.app.presence import presence_of, present
 from thoughtgate.app.readiness import Prober
 from thoughtgate.app.reloading import Reloader
 from thoughtgate.app.requests import view_of
 from thoughtgate.config.files import Loaded
-from thoughtgate.core.errors import ConfigError
 from thoughtgate.sessions import SessionLimits, Sessions
 from thoughtgate.surface.admin import AdminFace, AdminSettings, Front
+from thoughtgate.surface.admin import App as Asgi
 from thoughtgate.surface.http_guard import LOOPBACK, HostRules
 from thoughtgate.surface.http_protocol import TimedHttpProtocol
 from thoughtgate.surface.mcp_http import McpFront
@@ -65,20 +65,19 @@ async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> No
     Raises:
         GateError: The gateway cannot be composed, or the port is taken.
     """
-    with _bound(loaded) as listening:
+    with bound(loaded) as listening:
         async with opened(loaded, environ) as app:
-            sessions = _sessions(app)
-            admin = await asyncio.to_thread(_admin, app, sessions, environ)
-            await _first_listings(app, say)
-            _keep_for_good()
-            front = McpFront(app.gateway, sessions, await asyncio.to_thread(_face, app))
+            sessions = sessions_of(app)
+            admin = await asyncio.to_thread(admin_face, app, sessions, environ)
+            await first_listings(app, say)
+            keep_for_good()
+            front = McpFront(app.gateway, sessions, await asyncio.to_thread(face_settings, app))
             served = Front(front, admin)
-            host, port = listening.getsockname()[:2]
-            url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+            url = address(listening)
             ready = partial(say, f"listening on {url}/mcp")
             async with aclosing(Reloader(app.keeper, environ, say)) as reloader:
-                server = _Server(_uvicorn(app, served), front, app, ready, reloader.begin)
-                with present(loaded.home, _presence(url)), _expiring(app, sessions):
+                server = Server(uvicorn_config(app, served), front, app, ready, reloader.begin)
+                with present(loaded.home, presence_of(url, VERSION)), expiring(app, sessions):
                     await server.serve(sockets=[listening])
 
 
@@ -91,13 +90,13 @@ async def serve_pipe(loaded: Loaded, environ: Mapping[str, str], domain: str, sa
     async with AsyncExitStack() as ending:
         pipe = await ending.enter_async_context(claimed_stdio())
         app = await ending.enter_async_context(opened(loaded, environ))
-        ending.enter_context(present(loaded.home, _presence()))
+        ending.enter_context(present(loaded.home, presence_of("", VERSION)))
         view_of(app.gateway, domain)
-        await _first_listings(app, say)
-        _keep_for_good()
-        face = await asyncio.to_thread(_face, app)
+        await first_listings(app, say)
+        keep_for_good()
+        face = await asyncio.to_thread(face_settings, app)
         serving = asyncio.ensure_future(
-            serve_stdio(app.gateway, _sessions(app), domain, pipe, face, PIPE_GRACE)
+            serve_stdio(app.gateway, sessions_of(app), domain, pipe, face, PIPE_GRACE)
         )
         loop = asyncio.get_running_loop()
 
@@ -112,7 +111,7 @@ async def serve_pipe(loaded: Loaded, environ: Mapping[str, str], domain: str, sa
             serving.result()
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """uvicorn's server; its streams end when it is told to stop, or it would wait for them."""
 
     def __init__(
@@ -127,7 +126,7 @@ class _Server(uvicorn.Server):
         self._front = front
         self._gateway = app.loaded.settings.gateway
         self._hurry = app.hurry
-        self._told = False
+        self.told = False
         self._ready = ready
         self._reload = reload
 
@@ -140,19 +139,20 @@ class _Server(uvicorn.Server):
         """
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
-            loop.add_signal_handler(number, self._stop)
+            loop.add_signal_handler(number, self.stop)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         try:
             yield
         finally:
             loop.add_signal_handler(signal.SIGHUP, _ignore)
 
-    def _stop(self) -> None:
-        if self._told:
+    def stop(self) -> None:
+        """Stop after the time for draining; the second time at once."""
+        if self.told:
             self._hurry.within(0)
             self.force_exit = self.should_exit = True
             return
-        self._told = True
+        self.told = True
         self._front.drain()
         delay = self._gateway.drain_delay
         self._hurry.within(delay + self._gateway.grace + PARTING)
@@ -184,7 +184,7 @@ def _ignore() -> None:
     """Do nothing: it is too late to read the configuration again."""
 
 
-async def _first_listings(app: App, say: Say) -> None:
+async def first_listings(app: App, say: Say) -> None:
     """Start every server; wait a little for those never seen, so that a first list is whole."""
     every = [server.name for server in app.keeper.servers if server.enabled]
     new = set(app.keeper.unlisted())
@@ -194,13 +194,14 @@ async def _first_listings(app: App, say: Say) -> None:
     await asyncio.wait([waiting], timeout=app.loaded.settings.gateway.list_wait)
 
 
-def _keep_for_good() -> None:
+def keep_for_good() -> None:
     """Tell the collector that what was made so far stays: it took a tenth of each call's time."""
     gc.collect()
     gc.freeze()
 
 
-def _sessions(app: App) -> Sessions:
+def sessions_of(app: App) -> Sessions:
+    """Return the place of sessions, which is empty."""
     limits = app.loaded.settings.limits
     return Sessions(
         clock=asyncio.get_running_loop().time,
@@ -209,7 +210,7 @@ def _sessions(app: App) -> Sessions:
 
 
 @contextmanager
-def _expiring(app: App, sessions: Sessions) -> Iterator[None]:
+def expiring(app: App, sessions: Sessions) -> Iterator[None]:
     """End sessions that rested too long, also when nobody new comes: they hold connections."""
     pause = min(app.loaded.settings.limits.session_idle / 4, _LONGEST_PAUSE)
 
@@ -225,11 +226,13 @@ def _expiring(app: App, sessions: Sessions) -> Iterator[None]:
         task.cancel()
 
 
-def _admin(app: App, sessions: Sessions, environ: Mapping[str, str]) -> AdminFace[Desk] | None:
+def admin_face(
+    app: App, sessions: Sessions, environ: Mapping[str, str], others: Colleagues = NOBODY
+) -> AdminFace[Desk] | None:
     """Return the face of the admin API, None when it is switched off."""
     if app.loaded.settings.gateway.admin == "off":
         return None
-    desk = Desk(app=app, sessions=sessions, environ=environ)
+    desk = Desk(app=app, sessions=sessions, environ=environ, others=others)
     settings = AdminSettings(
         token=ensured_token(app.loaded.home / TOKEN_FILE),
         version=VERSION,
@@ -238,11 +241,6 @@ def _admin(app: App, sessions: Sessions, environ: Mapping[str, str]) -> AdminFac
         intents=app.loaded.settings.gateway.audit == "required",
     )
     return AdminFace(ROUTES, desk, desk.revision, app.audit, settings)
-
-
-def _presence(url: str = "") -> Presence:
-    started = datetime.now(UTC).isoformat(timespec="seconds")
-    return Presence(pid=os.getpid(), version=VERSION, started=started, url=url)
 
 
 def _hosts(app: App) -> HostRules:
@@ -259,7 +257,7 @@ def _seal_key(app: App) -> bytes:
     return sha256(token.encode()).digest()
 
 
-def _face(app: App) -> FaceSettings:
+def face_settings(app: App) -> FaceSettings:
     """Return the settings of a face; reading the key may take its time."""
     limits = app.loaded.settings.limits
     return FaceSettings(
@@ -269,6 +267,7 @@ def _face(app: App) -> FaceSettings:
         max_body=limits.request_bytes,
         call_timeout=86_400.0,
         hosts=_hosts(app),
+        crew=app.crew,
         probe=Prober(
             app.keeper,
             app.registry,
@@ -278,7 +277,8 @@ def _face(app: App) -> FaceSettings:
     )
 
 
-def _uvicorn(app: App, front: Front) -> uvicorn.Config:
+def uvicorn_config(app: App, front: Asgi) -> uvicorn.Config:
+    """Return how uvicorn serves an ASGI application of ours."""
     return uvicorn.Config(
         front,
         loop="none",
@@ -293,19 +293,3 @@ def _uvicorn(app: App, front: Front) -> uvicorn.Config:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=app.loaded.settings.gateway.grace,
     )
-
-
-def _bound(loaded: Loaded) -> socket.socket:
-    gateway = loaded.settings.gateway
-    family = socket.AF_INET6 if ":" in gateway.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((gateway.host, gateway.port))
-    except OSError as error:
-        listening.close()
-        raise ConfigError(
-            message=f"cannot listen on {gateway.host}:{gateway.port}: "
-            f"{os.strerror(error.errno or 0).lower()}; choose another --port"
-        ) from None
-    return listening

@@ -29,6 +29,7 @@ class Slots:
         self._limits = limits
         self._running: Counter[str] = Counter()
         self._total = 0
+        self._ever = 0
         self._queues: OrderedDict[str, deque[_Waiter]] = OrderedDict()
         self._waiting = 0
 
@@ -36,6 +37,11 @@ class Slots:
     def running(self) -> int:
         """Return how many slots are taken."""
         return self._total
+
+    @property
+    def ever(self) -> int:
+        """Return how many slots were taken since the start."""
+        return self._ever
 
     @property
     def waiting(self) -> int:
@@ -84,6 +90,7 @@ class Slots:
 
     def _grant(self, who: str) -> None:
         self._total += 1
+        self._ever += 1
         self._running[who] += 1
 
     def _serve(self) -> None:

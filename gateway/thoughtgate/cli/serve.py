@@ -4,13 +4,14 @@ Never prints anything but protocol on stdout with --stdio; people read stderr.
 """
 
 import os
+import sys
+from importlib import import_module, metadata
 from pathlib import Path
 
 import click
 import msgspec
 import uvloop
 
-from thoughtgate.app.serving import serve_http, serve_pipe
 from thoughtgate.cli.completing import domain_names
 from thoughtgate.cli.logs import log_to_stderr
 from thoughtgate.cli.output import note
@@ -18,6 +19,9 @@ from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.cli.signals import interruptible
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.domains import DEFAULT_DOMAIN
+
+_SERVING = "thoughtgate.app.serving"
+"""Imported only where it is used: the parent of several workers must stay small."""
 
 
 @click.command()
@@ -31,36 +35,66 @@ from thoughtgate.core.domains import DEFAULT_DOMAIN
 )
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one.")
 @click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    help="Processes that serve side by side; else [gateway] workers, which is 1.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="warning",
     show_default=True,
 )
 @click.option("--config", "file", type=click.Path(dir_okay=False, path_type=Path))
-@click.pass_obj
 def serve(
-    chosen: Path | None,
-    /,
     stdio: bool,
     domain: str,
     port: int | None,
+    workers: int | None,
     log_level: str,
     file: Path | None,
 ) -> None:
     """Serve clients over HTTP at /mcp and /mcp/DOMAIN, or one client with --stdio."""
     if stdio and port is not None:
         raise click.UsageError(message="--port is for HTTP; --stdio listens on no port")
+    if stdio and workers not in {None, 1}:
+        raise click.UsageError(message="--workers is for HTTP; --stdio serves one client alone")
     log_to_stderr(log_level)
-    loaded = loaded_or_fail(file or chosen)
+    context = click.get_current_context()
+    loaded = _changed(loaded_or_fail(file or context.obj), port=port, workers=workers)
     if stdio:
-        uvloop.run(interruptible(serve_pipe(loaded, os.environ, domain, note)))
+        serving = import_module(_SERVING)
+        uvloop.run(interruptible(serving.serve_pipe(loaded, os.environ, domain, note)))
+    elif loaded.settings.gateway.workers > 1:
+        context.exit(_serve_crew(loaded, log_level))
     else:
-        uvloop.run(interruptible(serve_http(_on_port(loaded, port), os.environ, note)))
+        serving = import_module(_SERVING)
+        uvloop.run(interruptible(serving.serve_http(loaded, os.environ, note)))
 
 
-def _on_port(loaded: Loaded, port: int | None) -> Loaded:
-    if port is None:
-        return loaded
-    gateway = msgspec.structs.replace(loaded.settings.gateway, port=port)
+def _serve_crew(loaded: Loaded, log_level: str) -> int:
+    """Serve by several processes; this one, their parent, imports little and stays small."""
+    crew = import_module("thoughtgate.app.crew")
+    count = loaded.settings.gateway.workers
+    with crew.private_folder(os.environ) as sockets:
+
+        def start(index: int, line: int) -> list[str]:
+            # -P: a worker finds the program where we did, not in the current folder
+            own = [sys.executable, "-P", "-m", "thoughtgate.cli.worker"]
+            said = {"index": index, "count": count, "sockets": sockets, "line": line}
+            said |= {"log-level": log_level}
+            if loaded.file is not None:
+                said |= {"config": loaded.file}
+            return own + [f"--{name}={value}" for name, value in said.items()]
+
+        hands = tuple(crew.Hand(index, start) for index in range(count))
+        code: int = crew.serve_crew(loaded, metadata.version("thoughtgate"), hands, note)
+        return code
+
+
+def _changed(loaded: Loaded, **given: int | None) -> Loaded:
+    """Return the settings with what the command line says of the gateway."""
+    said = {name: value for name, value in given.items() if value is not None}
+    gateway = msgspec.structs.replace(loaded.settings.gateway, **said)
     settings = msgspec.structs.replace(loaded.settings, gateway=gateway)
     return msgspec.structs.replace(loaded, settings=settings)

@@ -8,14 +8,16 @@ from importlib import import_module
 import click
 import msgspec
 
-from thoughtgate.app.presence import running
+from thoughtgate.app.presence import Presence, running
 from thoughtgate.cli.exits import Exit
 from thoughtgate.cli.output import clean, count, json_flag, note, show, table
 from thoughtgate.cli.settings import loaded_or_fail
 from thoughtgate.cli.target import Target, target
-from thoughtgate.surface.admin_values import Status
+from thoughtgate.surface.admin_values import Status, WorkerState
 
 _NONE = "no gateway runs here; start one with: thoughtgate serve"
+
+_WORKER_HEAD = ("WORKER", "PROCESS", "CALLS", "IN FLIGHT", "SESSIONS")
 
 
 @click.command()
@@ -32,10 +34,15 @@ def status(context: click.Context, as_json: bool) -> None:
         return
     found = running(loaded_or_fail(context.obj).home)
     value = [msgspec.to_builtins(one) for one in found]
-    cells = [(str(p.pid), p.version, p.started, p.url or "standard input") for p in found]
+    cells = [(str(p.pid), p.version, p.started, _served(p)) for p in found]
     head = ("PROCESS", "VERSION", "SINCE", "SERVES")
     show(value, table(head, cells) if found else [_NONE], as_json=as_json)
     context.exit(Exit.OK if found else Exit.FAILED)
+
+
+def _served(one: Presence) -> str:
+    workers = f" by {one.workers} workers" if one.workers > 1 else ""
+    return (one.url or "standard input") + workers
 
 
 def _asked(far: Target) -> Status:
@@ -62,6 +69,15 @@ def _show_far(found: Status, *, as_json: bool) -> None:
         [*map(clean, lines), *table(("SERVER", "STATE", "TOOLS"), cells)],
         as_json=as_json,
     )
+    if len(found.workers) > 1 and not as_json:
+        for line in table(_WORKER_HEAD, map(_worker_cells, found.workers)):
+            click.echo(line)
     for one in found.servers:
         if one.reason and not as_json:
             note(f"{one.name}: {one.reason}")
+
+
+def _worker_cells(one: WorkerState) -> tuple[str, ...]:
+    if not one.up:
+        return str(one.index), "does not answer", "", "", ""
+    return tuple(map(str, (one.index, one.pid, one.calls, one.running, one.sessions)))

@@ -22,6 +22,14 @@ class GatewaySettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
         "127.0.0.1"
     )
     port: Annotated[int, Meta(ge=0, le=65535, description="Port; 0 takes a free one.")] = 8765
+    workers: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=64,
+            description="Processes that serve side by side, on one port and one registry.",
+        ),
+    ] = 1
     allowed_hosts: Annotated[
         tuple[str, ...], Meta(description="Host header values accepted besides loopback's own.")
     ] = ()

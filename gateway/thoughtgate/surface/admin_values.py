@@ -70,6 +70,20 @@ class ServerState(Struct, kw_only=True, frozen=True):
     tools: int = 0
 
 
+class WorkerState(Struct, kw_only=True, frozen=True):
+    """One worker: its calls since its start, those in flight, its sessions.
+
+    One that does not answer just now is not `up`, and its numbers are unknown.
+    """
+
+    index: int
+    up: bool = True
+    pid: int = 0
+    calls: int = 0
+    running: int = 0
+    sessions: int = 0
+
+
 class Status(Struct, kw_only=True, frozen=True):
     """A running gateway. `revision` is the registry's, `catalogue` that of what is listed."""
 
@@ -85,6 +99,7 @@ class Status(Struct, kw_only=True, frozen=True):
     domains: int
     sessions: int
     servers: tuple[ServerState, ...]
+    workers: tuple[WorkerState, ...] = ()
 
 
 class ServerEntry(Struct, kw_only=True, frozen=True):

@@ -9,11 +9,13 @@ from typing import Final
 
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 from thoughtgate.core.errors import UnknownTarget
+from thoughtgate.core.workers import ALONE, Crew
 from thoughtgate.sessions import Sessions
 from thoughtgate.surface.clients import Clients
 from thoughtgate.surface.comebacks import Comebacks
 from thoughtgate.surface.desk import Desk
 from thoughtgate.surface.errors import Failed, refusal
+from thoughtgate.surface.forwarding import forward, holder_of_call, holder_of_session
 from thoughtgate.surface.handshake import HandshakeMethods
 from thoughtgate.surface.health import ALIVE, READY, Health
 from thoughtgate.surface.http_handshake import HandshakeFace
@@ -58,11 +60,11 @@ class McpFront:
         self._desk = Desk(gateway, page_size=settings.page_size, call_timeout=settings.call_timeout)
         self._changes = Changes(gateway)
         self._health = Health(settings.probe)
-        comebacks = Comebacks(settings.seal_key)
+        comebacks = Comebacks(settings.seal_key, crew=settings.crew)
         self._clients = Clients(gateway, sessions, self._changes, comebacks)
         streams = Streams(most=settings.max_streams, keepalive=settings.keepalive)
         old = HandshakeMethods(self._desk, self._clients, settings.info)
-        self._rounds = Rounds(self._desk, settings.seal_key)
+        self._rounds = Rounds(self._desk, settings.seal_key, crew=settings.crew)
         new = StatelessMethods(self._desk, self._rounds, settings.info)
         wait = settings.keepalive
         listening = Listening(gateway, self._desk, self._changes)
@@ -84,14 +86,18 @@ class McpFront:
         """Serve one ASGI connection."""
         match scope["type"]:
             case "http":
-                await self._guarded(scope, receive, send)
+                await self._guarded(scope, receive, send, self._settings.crew)
             case "websocket":
                 await receive()
                 await send({"type": "websocket.close", "code": 1008})
             case "lifespan":
                 await _live(receive, send)
 
-    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def forwarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one HTTP request that another worker sent on: it goes no further."""
+        await self._guarded(scope, receive, send, ALONE)
+
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send, crew: Crew) -> None:
         try:
             headers = self._checked(scope["headers"])
             if scope["path"] in _HEALTH:
@@ -104,6 +110,7 @@ class McpFront:
                 principal=self._settings.identify(headers),
                 receive=receive,
                 send=send,
+                crew=crew,
             )
             await self._serve(request)
         except Refusal as error:
@@ -131,10 +138,14 @@ class McpFront:
         stateful = version is None or version in handshake.VERSIONS
         if request.method == "POST":
             await self._post(request, stateful=stateful)
-        elif request.method == "GET" and stateful:
-            await self._handshake.get(request)
-        elif request.method == "DELETE" and stateful:
-            await self._handshake.delete(request)
+        elif stateful and request.method in {"GET", "DELETE"}:
+            worker = holder_of_session(request)
+            if worker is not None:
+                await forward(request, worker)
+            elif request.method == "GET":
+                await self._handshake.get(request)
+            else:
+                await self._handshake.delete(request)
         else:
             raise not_allowed(b"GET, POST, DELETE" if stateful else b"POST")
 
@@ -143,6 +154,10 @@ class McpFront:
         body = await read_body(
             request, cap=self._settings.max_body, seconds=self._settings.body_timeout
         )
+        worker = holder_of_session(request) if stateful else None
+        if worker is not None:
+            await forward(request, worker, body)
+            return
         try:
             if stateful and is_batch(body):
                 await self._handshake.post_batch(request, body)
@@ -154,6 +169,10 @@ class McpFront:
             return
         if stateful and not _forgot_header(request, message):
             await self._handshake.post(request, message)
+            return
+        worker = holder_of_call(request, message)
+        if worker is not None:
+            await forward(request, worker, body)
         else:
             await self._stateless.post(request, message)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from thoughtgate.core.calls import LOCAL, Principal
 from thoughtgate.core.json import JsonObject
+from thoughtgate.core.workers import ALONE, Crew
 from thoughtgate.surface.health import Probe
 from thoughtgate.surface.http_guard import HostRules
 from thoughtgate.surface.http_io import Headers
@@ -27,7 +28,7 @@ class FaceSettings:
     bounds a call beyond the tool's own. `body_timeout` is how long a body may take to arrive,
     `keepalive` how long a stream may be silent. `max_streams` counts the streams that belong to no
     request, subscriptions too. `identify` tells who sent a request, `probe` whether the gateway is
-    ready for any.
+    ready for any. `crew` are the workers of the gateway, this one among them.
     """
 
     info: JsonObject
@@ -42,3 +43,4 @@ class FaceSettings:
     seal_key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     identify: Callable[[Headers], Principal] = everybody_is_local
     probe: Probe | None = None
+    crew: Crew = ALONE

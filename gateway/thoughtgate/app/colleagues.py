@@ -1,0 +1,87 @@
+"""The other workers of this gateway, as one of them asks them.
+
+Never waits long for one: it may be starting again, or stuck.
+"""
+
+import asyncio
+import logging
+
+import msgspec
+
+from thoughtgate.core.errors import UpstreamError
+from thoughtgate.core.workers import ALONE, Crew
+from thoughtgate.surface.admin_values import WorkerState
+from thoughtgate.upstream.http_connection import Connection
+
+PATIENCE = 2.0
+"""Seconds in which another worker tells how it fares."""
+
+RELOADING = 15.0
+"""Seconds in which it reads the configuration again."""
+
+_MOST = 65_536
+
+_log = logging.getLogger(__name__)
+
+
+class Colleagues:
+    """Asks the workers of a crew beside this one, all at once."""
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+
+    async def states(self) -> tuple[WorkerState, ...]:
+        """Return how each fares; one that does not answer is not up."""
+        return tuple(await asyncio.gather(*map(self._state, self._others())))
+
+    async def reload(self) -> None:
+        """Have each read the configuration again, which this one found good."""
+        await asyncio.gather(*map(self._reload, self._others()))
+
+    def _others(self) -> list[int]:
+        return [index for index in range(self._crew.count) if index != self._crew.index]
+
+    async def _state(self, index: int) -> WorkerState:
+        try:
+            body = await self._asked(index, b"GET /crew/status", PATIENCE)
+            return msgspec.json.decode(body, type=WorkerState)
+        except (OSError, UpstreamError, TimeoutError, msgspec.MsgspecError):
+            return WorkerState(index=index, up=False)
+
+    async def _reload(self, index: int) -> None:
+        try:
+            await self._asked(index, b"POST /crew/reload", RELOADING)
+        except (OSError, UpstreamError, TimeoutError) as error:
+            _log.warning(
+                "worker %d has not read the configuration again: %s",
+                index,
+                str(error) or type(error).__name__,
+            )
+
+    async def _asked(self, index: int, what: bytes, seconds: float) -> bytes:
+        """Return the body of a good reply.
+
+        Raises:
+            OSError: The worker is not there.
+            UpstreamError: It was lost, or refused.
+            TimeoutError: It did not answer in time.
+        """
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(seconds):
+            _, connection = await loop.create_unix_connection(
+                lambda: Connection(loop, lambda _: None), str(self._crew.socket(index))
+            )
+            try:
+                reply = await connection.exchange(
+                    what + b" HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n"
+                )
+                body = await reply.read(_MOST)
+            finally:
+                connection.abort()
+        if reply.status != 200:
+            raise UpstreamError(message=body.decode("utf-8", "replace"))
+        return body
+
+
+NOBODY = Colleagues(ALONE)
+"""The colleagues of a gateway of one process."""

@@ -1,0 +1,256 @@
+"""The parent of several workers: it starts them, gives them connections, and ends them.
+
+Never opens the registry or runs an event loop: what it does must work whatever becomes of a worker.
+"""
+
+import os
+import selectors
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from thoughtgate.app.crew_hand import Hand
+from thoughtgate.app.crew_orders import Order, Told
+from thoughtgate.app.crew_porter import Porter
+from thoughtgate.app.listening import address, bound
+from thoughtgate.app.presence import presence_of, present
+from thoughtgate.config.files import Loaded
+from thoughtgate.core.errors import ConfigError
+
+LAST = 10.0
+"""Seconds beyond drain and grace after which a worker that has not ended is killed."""
+
+_BACKLOG = 2048
+_LONGEST_PATH = 90
+_STOPS = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (*_STOPS, signal.SIGHUP, signal.SIGCHLD)
+
+
+def serve_crew(
+    loaded: Loaded, version: str, hands: tuple[Hand, ...], say: Callable[[str], None]
+) -> int:
+    """Serve HTTP by several workers until SIGTERM or SIGINT; a second signal ends them at once.
+
+    Returns the exit code: that of a worker which could not start, else 0.
+
+    Raises:
+        ConfigError: The port is taken.
+        KeyboardInterrupt: It was told to stop before it served.
+    """
+    with bound(loaded) as listening, _bell() as bell, selectors.DefaultSelector() as selector:
+        listening.listen(_BACKLOG)
+        with ExitStack() as while_serving:
+            url = address(listening)
+
+            def serving() -> None:
+                here = presence_of(url, version, workers=len(hands))
+                while_serving.enter_context(present(loaded.home, here))
+                say(f"listening on {url}/mcp")
+
+            gateway = loaded.settings.gateway
+            parent = _Parent(hands, selector, say, serving)
+            parent.drain, parent.grace = gateway.drain_delay, float(gateway.grace)
+            return parent.run(listening, bell)
+
+
+@contextmanager
+def private_folder(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Make a folder that only this user can look into, with a path short enough for sockets.
+
+    Raises:
+        ConfigError: There is no place for one.
+    """
+    places = [environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp"]
+    for place in places:
+        if not place or len(os.fsencode(place)) > _LONGEST_PATH:
+            continue
+        with suppress(OSError):
+            folder = Path(tempfile.mkdtemp(prefix="tg-", dir=place))
+            break
+    else:
+        raise ConfigError(
+            message="no folder for the workers' sockets: none can be made in XDG_RUNTIME_DIR or "
+            "the folder for temporary files, or their paths are too long"
+        )
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Parent:
+    """One loop over signals, connections and what workers say."""
+
+    def __init__(
+        self,
+        hands: tuple[Hand, ...],
+        selector: selectors.BaseSelector,
+        say: Callable[[str], None],
+        serving: Callable[[], None],
+    ) -> None:
+        self.drain = self.grace = 0.0
+        self._hands = hands
+        self._selector = selector
+        self._say = say
+        self._serving = serving
+        self._lines: dict[int, socket.socket] = {}
+        self._turn = 0
+        self._served = self._stopping = False
+        self._listed = False
+        self._code = 0
+        self._times: dict[str, float] = {}
+
+    def run(self, listening: socket.socket, bell: socket.socket) -> int:
+        """Serve until all workers have ended; return the exit code."""
+        self._porter = Porter(listening, self._selector, len(self._hands), self._give)
+        self._selector.register(bell, selectors.EVENT_READ, partial(self._signalled, bell))
+        with closing(self._porter):
+            for hand in self._hands:
+                self._begin(hand)
+            self._hands[0].say(Order.BEGIN)
+            while not (self._stopping and all(hand.pid == 0 for hand in self._hands)):
+                for key, _ in self._selector.select(self._patience()):
+                    key.data()
+                self._tick()
+        if not self._served and not self._code:
+            raise KeyboardInterrupt
+        return self._code
+
+    def _give(self, client: socket.socket, worker: int | None) -> bool:
+        """Hand a connection to a worker, or to the next one in turn."""
+        if worker is not None and self._hands[worker].give(client):
+            return True
+        for _ in self._hands:
+            self._turn = (self._turn + 1) % len(self._hands)
+            if self._hands[self._turn].give(client):
+                return True
+        return False
+
+    def _begin(self, hand: Hand) -> None:
+        line = self._lines[hand.index] = hand.begin()
+        self._selector.register(line, selectors.EVENT_READ, partial(self._hear, hand))
+        if self._served:
+            hand.say(Order.BEGIN)
+
+    def _hear(self, hand: Hand) -> None:
+        told = hand.hear()
+        if hand.line is None:
+            self._forget(hand)
+        if Told.OPEN in told:
+            self._opened(hand)
+        if Told.READY in told and not self._served and all(one.ready for one in self._hands):
+            self._served = True
+            if not self._stopping:
+                self._serving()
+                self._porter.open()
+
+    def _opened(self, hand: Hand) -> None:
+        """Let the others begin after the first, and all ask for lists when all are there.
+
+        The first one makes what all share, and tells of what cannot be used.
+        """
+        if self._listed:
+            hand.say(Order.LIST)
+            return
+        if hand.index == 0:
+            for other in self._hands[1:]:
+                other.say(Order.BEGIN)
+        if all(one.open for one in self._hands):
+            self._listed = True
+            for one in self._hands:
+                one.say(Order.LIST)
+
+    def _forget(self, hand: Hand) -> None:
+        line = self._lines.pop(hand.index, None)
+        if line is not None:
+            self._selector.unregister(line)
+
+    def _signalled(self, bell: socket.socket) -> None:
+        for number in bell.recv(256):
+            if number in _STOPS:
+                self._stop()
+            elif number == signal.SIGHUP:
+                for hand in self._hands:
+                    hand.say(Order.RELOAD)
+            else:
+                self._reap()
+
+    def _stop(self) -> None:
+        """Have all workers end: after drain and grace, and at once at the second time."""
+        now = time.monotonic()
+        again, self._stopping = self._stopping, True
+        drain = 0.0 if again or not self._served else self.drain
+        self._times["close"] = now + drain
+        self._times["kill"] = now + drain + LAST + (0.0 if again else self.grace)
+        for hand in self._hands:
+            hand.again_at = None
+            hand.say(Order.STOP)
+
+    def _reap(self) -> None:
+        for hand in self._hands:
+            pid, code = hand.pid, hand.ended()
+            if code is None:
+                continue
+            self._forget(hand)
+            if self._stopping:
+                continue
+            if not self._served:
+                self._code = code if code > 0 else 1
+                self._stop()
+                continue
+            pause = hand.rest()
+            how = f"by signal {-code}" if code < 0 else f"with code {code}"
+            self._say(
+                f"worker {hand.index} (process {pid}) has ended {how}; "
+                f"it is started again in {pause:g} s"
+            )
+
+    def _patience(self) -> float | None:
+        again = [hand.again_at for hand in self._hands if hand.again_at is not None]
+        times = [*self._times.values(), *again]
+        own = max(0.0, min(times) - time.monotonic()) if times else None
+        waits = [wait for wait in (own, self._porter.patience()) if wait is not None]
+        return min(waits) if waits else None
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        self._porter.tick()
+        for hand in self._hands:
+            if hand.again_at is not None and hand.again_at <= now:
+                self._begin(hand)
+        due = [what for what, when in self._times.items() if when <= now]
+        for what in due:
+            del self._times[what]
+        if "close" in due:
+            self._porter.close()
+        if "kill" in due:
+            for hand in self._hands:
+                hand.kill()
+
+
+@contextmanager
+def _bell() -> Iterator[socket.socket]:
+    """Give a socket on which the numbers of signals are read; they do nothing else."""
+    ours, its = socket.socketpair()
+    with ours, its:
+        ours.setblocking(False)
+        its.setblocking(False)
+        before = {number: signal.signal(number, _noted) for number in _SIGNALS}
+        wakes = signal.set_wakeup_fd(its.fileno(), warn_on_full_buffer=False)
+        try:
+            yield ours
+        finally:
+            signal.set_wakeup_fd(wakes)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _noted(number: int, frame: object) -> None:
+    """Do nothing: the number is on the bell."""
+    del number, frame
