@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := tests/peers/node_modules/.ready
+BENCH_PEERS := benchmarks/peers/.venv/.ready
 SUITE := tests/conformance/node_modules/.ready
 ARGS ?=
 
@@ -59,13 +60,15 @@ $(SUITE): tests/conformance/package.json tests/conformance/package-lock.json | $
 docs: setup ## write the generated pages under docs/ again
 	@$(BIN)/python -m docs.generate
 
-bench: setup ## run the benchmarks; they print ratios measured side by side
-	@set -e; for file in benchmarks/bench_*.py; do \
-	  $(BIN)/python -m benchmarks.$$(basename $$file .py) $(ARGS); done
+bench: setup $(BENCH_PEERS) ## measure beside peers; ARGS="memory --quick" runs another benchmark
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+$(BENCH_PEERS): $(wildcard benchmarks/peers/*.txt) benchmarks/peers.py | $(READY)
+	@echo "== peers to measure beside"; $(BIN)/python -m benchmarks.peers install
 
 lock: setup ## pin the newest allowed packages again (ARGS=--upgrade for newer ones)
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --group dev --all-extras \
 	  --no-header --no-annotate $(ARGS) pyproject.toml -o requirements/dev.txt
 
 clean: ## remove what setup and the tests made
-	@rm -rf $(VENV) tests/*/node_modules tests/peers/.venv tests/conformance/out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) tests/*/node_modules tests/peers/.venv benchmarks/peers/.venv benchmarks/out tests/conformance/out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

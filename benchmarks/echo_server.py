@@ -1,54 +1,110 @@
-"""The upstream of the benchmarks: one tool `echo` on the SDK's own server.
+"""The tool server of the benchmarks, on the SDK's own server: `echo`, and as many more as asked.
 
-    python echo_server.py PORT [default|fast]
+    python echo_server.py default|fast|stdio [--port PORT] [--tools N]
 
-`fast` is uvloop, httptools and JSON replies; `default` what the SDK does by itself.
+`default` is what the SDK does by itself, `fast` has uvloop, httptools and JSON replies. Every path
+`/NAME/mcp` is a server of its own to its clients, so one process can stand for many.
 """
 
-import sys
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import mcp_types as types
 import uvicorn
 from mcp.server import Server
+from mcp.server.stdio import stdio_server
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"text": {"type": "string"}},
-    "required": ["text"],
-    "additionalProperties": False,
-}
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
+SCHEMA = {**TEXT, "required": ["text"], "additionalProperties": False}
+SLOW = 0.2
+"""Seconds that `slow` takes."""
 
 
-async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
-    """List the one tool."""
-    del context, params
-    tool = types.Tool(
-        name="echo", description="Echo a text", input_schema=SCHEMA, output_schema=SCHEMA
-    )
-    return types.ListToolsResult(tools=[tool], ttl_ms=60_000, cache_scope="private")
+def schemas(name: str) -> dict[str, Any]:
+    """Return the schema of a tool; each numbered one has its own, so that nothing is shared."""
+    if not name.startswith("tool"):
+        return SCHEMA
+    number = int(name.removeprefix("tool"))
+    text = {"type": "string", "description": f"The text of {name}", "maxLength": 100_000 + number}
+    count = {"type": "integer", "minimum": 0, "maximum": number}
+    return {**SCHEMA, "properties": {"text": text, "count": count}}
+
+
+def tools(count: int) -> list[types.Tool]:
+    """Return the tools: `echo`, `slow`, `big`, and numbered ones up to `count`."""
+    names = ["echo", "slow", "big", *(f"tool{number}" for number in range(count - 3))]
+    return [
+        types.Tool(
+            name=name,
+            description=f"Echo a text, as {name} does it",
+            input_schema=schemas(name),
+            output_schema=SCHEMA,
+        )
+        for name in names
+    ]
 
 
 async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-    """Return the text."""
+    """Return the text; `slow` waits before, `big` makes a MiB of it."""
     del context
     text = str((params.arguments or {})["text"])
+    if params.name == "slow":
+        await asyncio.sleep(SLOW)
+    if params.name == "big":
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=text * (2**20 // len(text)))],
+            structured_content={"text": text},
+        )
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)], structured_content={"text": text}
     )
 
 
-def main(port: int, kind: str) -> None:
-    """Serve until killed."""
-    fast = kind == "fast"
-    server: Server[Any] = Server(
+def server(count: int) -> Server[Any]:
+    """Return the server with its tools."""
+    offered = tools(count)
+
+    async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
+        del context, params
+        return types.ListToolsResult(tools=offered, ttl_ms=60_000, cache_scope="private")
+
+    return Server(
         "echo",
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        get_tool_input_schema=lambda _: SCHEMA,  # spares the SDK a listing for every call
+        get_tool_input_schema=schemas,  # spares the SDK a listing for every call
     )
+
+
+def any_path(app: App) -> App:
+    """Serve `/NAME/mcp` as `/mcp`."""
+
+    async def served(scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "path": "/mcp", "raw_path": b"/mcp"}
+        await app(scope, receive, send)
+
+    return served
+
+
+async def serve_stdio(count: int) -> None:
+    """Serve one client on standard input and output."""
+    echo = server(count)
+    async with stdio_server() as (read, write):
+        await echo.run(read, write, echo.create_initialization_options())
+
+
+def serve_http(port: int, count: int, *, fast: bool) -> None:
+    """Serve until killed."""
     uvicorn.run(
-        server.streamable_http_app(json_response=fast),
+        any_path(server(count).streamable_http_app(json_response=fast)),
         host="127.0.0.1",
         port=port,
         log_level="error",
@@ -57,5 +113,18 @@ def main(port: int, kind: str) -> None:
     )
 
 
+def main() -> None:
+    """Serve as the command line says."""
+    parser = argparse.ArgumentParser(description="A tool server to measure with.")
+    parser.add_argument("kind", choices=["default", "fast", "stdio"])
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--tools", type=int, default=3)
+    given = parser.parse_args()
+    if given.kind == "stdio":
+        asyncio.run(serve_stdio(given.tools))
+    else:
+        serve_http(given.port, given.tools, fast=given.kind == "fast")
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "fast")
+    main()

@@ -1,159 +1,175 @@
-"""A load generator for MCP over HTTP: raw sockets, closed loop, one connection a session.
+"""The load generator: closed loop, so many sessions, each with its next call after the last reply.
 
-Never uses an MCP or HTTP library: it must cost far less CPU than what it measures.
+Never counts a call whose reply is not what was asked for: every content is looked at.
 """
 
 import asyncio
-import json
-import os
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
-HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
-_KEY = "io.modelcontextprotocol"
-_ME = {"name": "bench", "version": "1"}
+import uvloop
+
+from benchmarks.clients import Client, HttpClient, Pipe, RequestFailed, parameters
+from benchmarks.processes import cpu_seconds, parts
+
+GENERATOR = "generator"
+SETTLED = 0.001
+"""CPU seconds in one breath below which a process is at rest."""
+BREATH = 1.15
+"""Seconds, a little more than an exporter waits for company."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What to send: `calls` in all over `sessions` connections, after `warmup` each."""
+    """What to send: `calls` in all over `sessions`, after `warmup` each, to the tools by turns.
 
-    url: str
-    tool: str
-    arguments: Mapping[str, Any]
-    era: str = STATELESS
+    `expected` is what a good result holds. `command` instead of `url` starts a child.
+    """
+
+    url: str = ""
+    command: Sequence[str] = ()
+    tools: Sequence[str] = ("echo",)
+    arguments: Mapping[str, Any] = field(default_factory=lambda: {"text": "hello"})
+    expected: bytes = b'"text":"hello"'
+    era: str
     sessions: int = 32
-    calls: int = 3000
+    calls: int = 2000
     warmup: int = 20
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What came of it: times in milliseconds, CPU in milliseconds a call by process."""
+    """What came of it: times in milliseconds, CPU in milliseconds a call by process.
+
+    `each` has the CPU of every process of a tree apart.
+    """
 
     calls: int
     errors: int
+    first_error: str
     rate: float
     p50: float
     p99: float
     cpu: Mapping[str, float]
+    each: Mapping[str, Sequence[float]]
 
 
-class Client:
-    """One session on one keep-alive connection."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """A process whose CPU is wanted; `lazy` ones do some of their work after the reply."""
 
-    def __init__(self, load: Load) -> None:
-        self._load = load
-        parts = urlsplit(load.url)
-        self._address = (parts.hostname or "127.0.0.1", parts.port or 80)
-        self._head = (
-            f"POST {parts.path or '/'} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
-            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
-        )
-        self._reader = asyncio.StreamReader()
-        self._writer: asyncio.StreamWriter | None = None
-        self._id = 0
-        self._params: dict[str, Any] = {"name": load.tool, "arguments": load.arguments}
-
-    async def open(self) -> None:
-        """Connect and, in the handshake era, greet."""
-        self._reader, self._writer = await asyncio.open_connection(*self._address)
-        if self._load.era == STATELESS:
-            self._head += (
-                f"MCP-Protocol-Version: {STATELESS}\r\nMcp-Method: tools/call\r\n"
-                f"Mcp-Name: {self._load.tool}\r\n"
-            )
-            self._params["_meta"] = {
-                f"{_KEY}/protocolVersion": STATELESS,
-                f"{_KEY}/clientCapabilities": {},
-                f"{_KEY}/clientInfo": _ME,
-            }
-            return
-        greeting = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": _ME}
-        headers, _ = await self._post(self._message("initialize", greeting))
-        self._head += f"MCP-Protocol-Version: {HANDSHAKE}\r\n"
-        if session := headers.get("mcp-session-id"):
-            self._head += f"Mcp-Session-Id: {session}\r\n"
-        await self._post(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-
-    async def call(self) -> bool:
-        """Make one call; True when its result is good."""
-        _, body = await self._post(self._message("tools/call", self._params))
-        return b'"result"' in body and b'"isError":true' not in body
-
-    def close(self) -> None:
-        """Drop the connection."""
-        if self._writer is not None:
-            self._writer.close()
-
-    def _message(self, method: str, params: Mapping[str, Any]) -> bytes:
-        self._id += 1
-        message = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}
-        return json.dumps(message, separators=(",", ":")).encode()
-
-    async def _post(self, body: bytes) -> tuple[dict[str, str], bytes]:
-        assert self._writer is not None
-        self._writer.write(f"{self._head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-        pairs = (line.partition(":") for line in head.split("\r\n")[1:] if line)
-        headers = {name.lower(): value.strip() for name, _, value in pairs}
-        if headers.get("transfer-encoding") == "chunked":
-            return headers, await self._chunks()
-        return headers, await self._reader.readexactly(int(headers.get("content-length", "0")))
-
-    async def _chunks(self) -> bytes:
-        parts = []
-        while True:
-            size = int((await self._reader.readuntil(b"\r\n")).strip(), 16)
-            parts.append((await self._reader.readexactly(size + 2))[:-2])
-            if not size:
-                return b"".join(parts)
+    pid: int
+    lazy: bool = False
 
 
-async def measure(load: Load, processes: Mapping[str, int]) -> Measured:
-    """Run the load once and return what it took, with the CPU of `processes` by pid."""
-    clients = [Client(load) for _ in range(load.sessions)]
+def measure(load: Load, watched: Mapping[str, Watch]) -> Measured:
+    """Run the load once and return what it took.
+
+    Tool servers that a watched gateway started are counted as `upstream`, apart from it.
+    """
+    return uvloop.run(_measure(load, watched))
+
+
+async def _measure(load: Load, watched: Mapping[str, Watch]) -> Measured:
+    clients = sessions_of(load)
     try:
         for client in clients:
             await client.open()
-        await asyncio.gather(*(_calls(client, load.warmup) for client in clients))
-        before = {name: cpu_seconds(pid) for name, pid in processes.items()}
+        await _everybody(load, clients, load.warmup)
+        found = {name: parts(watch.pid) for name, watch in watched.items()}
+        pids = {name: own for name, (own, _) in found.items()}
+        pids["upstream"] = pids.get("upstream", []) + [
+            pid for _, servers in found.values() for pid in servers
+        ]
+        pids["upstream"] += [clients[0].pid] if isinstance(clients[0], Pipe) else []
+        await _settle(watched)
+        before = {name: _cpu(of) for name, of in pids.items()}
+        mine = time.process_time()
         began = time.perf_counter()
-        share = max(1, load.calls // load.sessions)
-        rows = await asyncio.gather(*(_calls(client, share) for client in clients))
+        rows = await _everybody(load, clients, max(1, load.calls // load.sessions))
         took = time.perf_counter() - began
+        mine = time.process_time() - mine
+        await _settle(watched)
+        used = {name: _differences(before[name], _cpu(of)) for name, of in pids.items()}
     finally:
         for client in clients:
-            client.close()
+            await client.end()
+    return _measured(rows, took, {**used, GENERATOR: [mine]})
+
+
+def sessions_of(load: Load) -> Sequence[Client]:
+    """Return the sessions of a load, not yet open; those of a child share its pipe."""
+    if load.command:
+        return [Pipe(load.command, load.era)] * load.sessions
+    return [HttpClient(load.url, load.era, load.plain) for _ in range(load.sessions)]
+
+
+def _measured(
+    rows: Sequence[Sequence[tuple[float, str]]], took: float, used: Mapping[str, Sequence[float]]
+) -> Measured:
     times = sorted(seconds for row in rows for seconds, _ in row)
+    wrong = [error for row in rows for _, error in row if error]
     count = len(times)
+    each = {name: [round(one * 1e3 / count, 4) for one in of] for name, of in used.items()}
     return Measured(
         calls=count,
-        errors=sum(not good for row in rows for _, good in row),
+        errors=len(wrong),
+        first_error=wrong[0] if wrong else "",
         rate=round(count / took, 1),
         p50=round(times[count // 2] * 1e3, 3),
         p99=round(times[min(count - 1, int(count * 0.99))] * 1e3, 3),
-        cpu={
-            name: round((cpu_seconds(pid) - before[name]) * 1e3 / count, 3)
-            for name, pid in processes.items()
-        },
+        cpu={name: round(sum(of), 4) for name, of in each.items()},
+        each=each,
     )
 
 
-async def _calls(client: Client, count: int) -> list[tuple[float, bool]]:
-    times = []
-    for _ in range(count):
+async def _everybody(
+    load: Load, clients: Sequence[Client], count: int
+) -> list[list[tuple[float, str]]]:
+    apart = max(1, len(load.tools) // len(clients))
+    return await asyncio.gather(
+        *(_calls(load, client, at * apart, count) for at, client in enumerate(clients))
+    )
+
+
+async def _calls(load: Load, client: Client, first: int, count: int) -> list[tuple[float, str]]:
+    asked = [
+        (tool, parameters(load.era, name=tool, arguments=load.arguments)) for tool in load.tools
+    ]
+    found = []
+    for at in range(first, first + count):
+        tool, params = asked[at % len(asked)]
         began = time.perf_counter()
-        good = await client.call()
-        times.append((time.perf_counter() - began, good))
-    return times
+        error = await _call(load, client, tool, params)
+        found.append((time.perf_counter() - began, error))
+    return found
 
 
-def cpu_seconds(pid: int) -> float:
-    """Return the user and system time that a process has used, all threads."""
-    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+async def _call(load: Load, client: Client, tool: str, params: bytes) -> str:
+    try:
+        result = await client.request("tools/call", params, tool)
+    except RequestFailed as failed:
+        return str(failed)
+    good = load.expected in result and b'"isError":true' not in result
+    return "" if good else repr(result[:300])
+
+
+async def _settle(watched: Mapping[str, Watch]) -> None:
+    """Wait until those who work after the reply have done so."""
+    lazy = [watch.pid for watch in watched.values() if watch.lazy]
+    for _ in range(3 if lazy else 0):
+        before = sum(map(cpu_seconds, lazy))
+        await asyncio.sleep(BREATH)
+        if sum(map(cpu_seconds, lazy)) - before < SETTLED:
+            return
+
+
+def _cpu(pids: Sequence[int]) -> list[float]:
+    return [cpu_seconds(pid) for pid in pids]
+
+
+def _differences(before: Sequence[float], after: Sequence[float]) -> list[float]:
+    return [max(0.0, late - early) for early, late in zip(before, after, strict=True)]
