@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any, Final, Protocol
 
 from thoughtgate.core.calls import LOCAL
-from thoughtgate.core.errors import GateError, Malformed
+from thoughtgate.core.errors import GateError
 from thoughtgate.sessions import Connected, Sessions
 from thoughtgate.surface.batches import Batch
 from thoughtgate.surface.clients import Clients, Live, Running
@@ -25,7 +25,7 @@ from thoughtgate.surface.settings import FaceSettings
 from thoughtgate.surface.stateless import StatelessMethods, asker_of
 from thoughtgate.wire import batches, codes, handshake, methods, stateless
 from thoughtgate.wire.ids import InFlight
-from thoughtgate.wire.lines import LineSplitter
+from thoughtgate.wire.lines import SkippingSplitter, TooLong
 from thoughtgate.wire.messages import (
     BadMessage,
     Message,
@@ -100,6 +100,10 @@ class _StdioFace:
         self._writer = writer
         self._settings = settings
         self._order = asyncio.Lock()
+        self._too_long = BadMessage(
+            message=f"a line is longer than {settings.max_body} bytes",
+            rpc_code=codes.PARSE_ERROR,
+        )
         desk = Desk(gateway, page_size=settings.page_size, call_timeout=settings.call_timeout)
         self._changes = Changes(gateway)
         self._clients = Clients(gateway, sessions, self._changes, Comebacks(settings.seal_key))
@@ -113,16 +117,14 @@ class _StdioFace:
         self._standing: set[asyncio.Task[None]] = set()
 
     async def read(self, reader: Reader) -> None:
-        """Take messages until the end, or until a line that is too long to read past."""
-        splitter = LineSplitter(cap=self._settings.max_body)
+        """Take messages until the end; a line that is too long is refused and read past."""
+        splitter = SkippingSplitter(cap=self._settings.max_body)
         while data := await reader.read(_CHUNK):
-            try:
-                lines = splitter.feed(data)
-            except Malformed as error:
-                await self._write(refusal(None, Failed(codes.PARSE_ERROR, error.message)).body)
-                return
-            for line in lines:
-                await self._take(line)
+            for line in splitter.feed(data):
+                if isinstance(line, TooLong):
+                    await self._refuse(line.head, self._too_long)
+                else:
+                    await self._take(line)
 
     async def finish(self, grace: float) -> None:
         """Let running calls end, for a while."""
@@ -148,13 +150,16 @@ class _StdioFace:
                 return
             message = decode(line)
         except BadMessage as error:
-            failed = Failed(error.rpc_code, error.message)
-            await self._write(refusal(asked_id(line, error), failed).body)
+            await self._refuse(line, error)
             return
         if isinstance(message, Request):
             await self._request(message)
         else:
             self._note(message)
+
+    async def _refuse(self, line: bytes, error: BadMessage) -> None:
+        failed = Failed(error.rpc_code, error.message)
+        await self._write(refusal(asked_id(line, error), failed).body)
 
     def _note(self, message: Message) -> None:
         client = self._client()
@@ -181,9 +186,9 @@ class _StdioFace:
         self._start(self._answer_batch(batch, messages), standing=False)
 
     async def _answer_batch(self, batch: Batch, messages: list[Message | BadMessage]) -> None:
-        answers = await batch.run(messages)
-        if answers:
-            await self._write(b"[%b]" % b",".join(answers))
+        await batch.run(messages)
+        if batch.answers:
+            await self._write(b"[%b]" % b",".join(batch.answers))
 
     async def _request(self, request: Request) -> None:
         """Start a request. What needs no waiting, such as `initialize`, is answered at once."""

@@ -3,7 +3,19 @@
 The cap is on the message, however its bytes arrive: a longer one is an error, not a crash.
 """
 
+from dataclasses import dataclass
+from typing import Final
+
 from thoughtgate.core.errors import Malformed
+
+_HEAD: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TooLong:
+    """A line that was longer than the cap and is gone; `head` is how it began."""
+
+    head: bytes
 
 
 class LineSplitter:
@@ -35,3 +47,37 @@ class LineSplitter:
             raise Malformed(message=f"a line is longer than {self._cap} bytes")
         if part:
             self._parts.append(part)
+
+
+class SkippingSplitter:
+    """Cuts a byte stream into lines and reads past one that is too long.
+
+    Keeps at most `cap` bytes of an unfinished line, however long it becomes.
+    """
+
+    def __init__(self, *, cap: int) -> None:
+        self._cap = cap
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[bytes | TooLong]:
+        """Return the lines that `data` completes, without line ends; blank lines are left out."""
+        first, *rest = data.split(b"\n")
+        self._keep(first)
+        lines: list[bytes | TooLong] = []
+        for part in rest:
+            line = b"".join(self._parts)
+            if self._size > self._cap:
+                lines.append(TooLong(head=line))
+            elif stripped := line.strip(b" \t\r"):
+                lines.append(stripped)
+            self._parts, self._size = [], 0
+            self._keep(part)
+        return lines
+
+    def _keep(self, part: bytes) -> None:
+        within, self._size = self._size <= self._cap, self._size + len(part)
+        if self._size <= self._cap:
+            self._parts.append(part)
+        elif within:
+            self._parts = [b"".join([*self._parts, part])[: min(_HEAD, self._cap)]]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thoughtgate.core.errors import Malformed
-from thoughtgate.wire.lines import LineSplitter
+from thoughtgate.wire.lines import LineSplitter, SkippingSplitter, TooLong
 from thoughtgate.wire.sse import Event, EventParser, encode_event
 
 
@@ -43,6 +43,16 @@ def test_a_line_may_be_as_long_as_its_cap() -> None:
     for start in range(0, len(long), 65536):
         lines += splitter.feed(long[start : start + 65536])
     assert (lines + splitter.feed(b"\n")) == [long]
+
+
+@given(PLACES)
+def test_a_line_beyond_the_cap_may_be_read_past(places: list[int]) -> None:
+    splitter = SkippingSplitter(cap=100)
+    data = b"ok\n" + b"x" * 100 + b"\n" + b"y" * 101 + b"\r\n \n" + b"z" * 5000 + b"\nrest"
+    lines = [line for chunk in cut(data, [*places, 400, 4000]) for line in splitter.feed(chunk)]
+    gone = [TooLong(head=b"y" * 100), TooLong(head=b"z" * 100)]
+    assert lines == [b"ok", b"x" * 100, *gone]
+    assert splitter.feed(b"\n") == [b"rest"]
 
 
 STREAM = (
