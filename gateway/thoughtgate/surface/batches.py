@@ -7,7 +7,7 @@ import asyncio
 
 from thoughtgate.sessions import Connected
 from thoughtgate.surface.clients import Live, Running
-from thoughtgate.surface.errors import Failed, answered, refusal
+from thoughtgate.surface.errors import STOPPING, Failed, answered, refusal
 from thoughtgate.surface.handshake import HandshakeMethods
 from thoughtgate.surface.relay import Line
 from thoughtgate.wire import codes
@@ -20,21 +20,31 @@ class Batch:
 
     def __init__(
         self,
-        answers: HandshakeMethods,
+        methods: HandshakeMethods,
         client: Connected,
         live: Live,
         line: Line,
         running: InFlight[Running],
     ) -> None:
-        self._answers = answers
+        self._methods = methods
         self._client = client
         self._live = live
         self._line = line
         self._running = running
+        self._tasks: list[asyncio.Task[bytes]] = []
 
-    async def run(self, messages: list[Message | BadMessage]) -> list[bytes]:
-        """Return the answers in the order of the requests, without those that were given up."""
-        tasks: list[asyncio.Task[bytes]] = []
+    @property
+    def answers(self) -> list[bytes]:
+        """Return the answers in the order of the requests, without those that were given up.
+
+        When the batch was cancelled, what had no answer yet is told that the gateway stops.
+        """
+        done = [task for task in self._tasks if task.done() and not task.cancelled()]
+        return [task.result() for task in done if task.exception() is None]
+
+    async def run(self, messages: list[Message | BadMessage]) -> None:
+        """Return when every request has its answer; cancelled, when every one was given up."""
+        tasks = self._tasks
         for message in messages:
             if isinstance(message, BadMessage):
                 failed = Failed(message.rpc_code, message.message)
@@ -42,13 +52,12 @@ class Batch:
             elif isinstance(message, Request):
                 tasks.append(self._begin(message))
             else:
-                self._answers.take(self._client, self._live, message)
+                self._methods.take(self._client, self._live, message)
         try:
-            done = await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
         finally:
             for task in tasks:
                 task.cancel()
-        return [answer for answer in done if isinstance(answer, bytes)]
 
     def _begin(self, request: Request) -> asyncio.Task[bytes]:
         if self._running.get(request.id) is not None:
@@ -60,8 +69,14 @@ class Batch:
         return task
 
     async def _one(self, request: Request) -> bytes:
-        work = self._answers.result(self._client, self._live, request, self._line)
-        return (await answered(request.id, work)).body
+        work = self._methods.result(self._client, self._live, request, self._line)
+        try:
+            return (await answered(request.id, work)).body
+        except asyncio.CancelledError:
+            running = self._running.get(request.id)
+            if running is None or running.given_up:
+                raise
+            return refusal(request.id, STOPPING).body
 
 
 async def _said(body: bytes) -> bytes:

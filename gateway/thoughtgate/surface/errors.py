@@ -18,6 +18,7 @@ from thoughtgate.core.errors import (
     Refused,
     UnknownTarget,
     UpstreamError,
+    UpstreamLost,
     UpstreamReplied,
 )
 from thoughtgate.core.json import JsonObject, JsonValue
@@ -42,6 +43,14 @@ class Failed(NamedTuple):
     code: int
     message: str
     data: JsonValue = None
+
+
+STOPPING = Failed(
+    codes.INTERNAL_ERROR,
+    "the gateway is stopping; ask again later, but what was asked may have been carried out",
+    {"error": UpstreamLost.code},
+)
+"""What a client hears that did not give its request up: only a server that stops does it then."""
 
 
 class Answer(NamedTuple):

@@ -9,12 +9,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from thoughtgate.core.errors import UpstreamLost
 from thoughtgate.surface.clients import Running
-from thoughtgate.surface.errors import Answer, Failed, answered, refusal
+from thoughtgate.surface.errors import STOPPING, Answer, answered, refusal
 from thoughtgate.surface.http_io import JSON, HttpRequest, Receive, Send, respond
 from thoughtgate.surface.tapes import Shelf, Tape
-from thoughtgate.wire import codes
 from thoughtgate.wire.messages import MessageId
 from thoughtgate.wire.sse import KEEPALIVE, encode_event
 
@@ -23,13 +21,6 @@ SLOW: Final = 0.1
 
 A client that leaves earlier is noticed then.
 """
-
-_STOPPING = Failed(
-    codes.INTERNAL_ERROR,
-    "the gateway is stopping; ask again later, but what was asked may have been carried out",
-    {"error": UpstreamLost.code},
-)
-"""What a client hears that did not give its request up: only a server that stops does it then."""
 
 _STREAM = [
     (b"content-type", b"text/event-stream"),
@@ -183,7 +174,7 @@ class Exchange:
             return await answered(id_, work)
         except asyncio.CancelledError:
             self.running.settle()
-            return None if self.running.given_up else refusal(id_, _STOPPING)
+            return None if self.running.given_up else refusal(id_, STOPPING)
         finally:
             self._end(timer)
 

@@ -3,6 +3,7 @@
 Never takes a lost connection for a cancellation: in this era that is a notification.
 """
 
+import asyncio
 from typing import Final
 
 from thoughtgate.core.errors import GateError, Overloaded
@@ -68,8 +69,11 @@ class HandshakeFace:
         line = Line(emit=exchange.emit, asks=asks, trace=request.trace())
         batch = Batch(self._answers, client, live, line, live.running)
         with self._clients.sessions.holding(client.id, client.principal), exchange.kept_alive():
-            answers = await batch.run(messages)
-        await exchange.reply_all(answers)
+            try:
+                await batch.run(messages)
+            except asyncio.CancelledError:  # only a server that stops does this
+                exchange.running.settle()
+        await exchange.reply_all(batch.answers)
 
     async def get(self, request: HttpRequest) -> None:
         """Serve the stream of what belongs to no request, or one that the client comes back to.
