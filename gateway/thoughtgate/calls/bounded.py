@@ -10,7 +10,7 @@ from thoughtgate.calls.slots import Slots
 from thoughtgate.core.calls import Call, Result
 from thoughtgate.core.errors import Refused, UpstreamTimeout
 from thoughtgate.core.ports import Next
-from thoughtgate.upstream.patience import Patient
+from thoughtgate.upstream.patience import Limit, Patient
 
 GRACE = 1.0
 """Seconds that the sender gets beyond the deadline to report the timeout itself."""
@@ -42,18 +42,18 @@ async def bounded(
 
 async def _within(call: Call, call_next: Next, grace: float) -> Result:
     try:
-        async with asyncio.timeout_at(call.deadline + grace) as scope:
-            return await call_next(patient(call, scope))
+        with Limit(call.deadline + grace) as limit:
+            return await call_next(patient(call, limit))
     except TimeoutError:
-        if not scope.expired():
+        if not limit.expired:
             raise
         raise UpstreamTimeout(
             message=f"{call.found.server} did not answer in time; the outcome is unknown"
         ) from None
 
 
-def patient(call: Call, scope: asyncio.Timeout) -> Call:
+def patient(call: Call, limit: Limit) -> Call:
     """Return a call whose time stands still while its caller is asked something."""
     if not call.session.capabilities:
         return call
-    return altered(call, listener=Patient(call.listener, scope))
+    return altered(call, listener=Patient(call.listener, limit))

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from thoughtgate.core.calls import Principal
 from thoughtgate.core.traces import SpanContext, parse_traceparent
 from thoughtgate.core.workers import ALONE, Crew
+from thoughtgate.upstream.patience import Limit
 from thoughtgate.wire import codes
 from thoughtgate.wire.messages import encode_failure
 
@@ -130,7 +131,7 @@ async def read_body(request: HttpRequest, *, cap: int, seconds: float) -> bytes:
     parts: list[bytes] = []
     size, more = 0, True
     try:
-        async with asyncio.timeout(seconds):
+        with Limit(asyncio.get_running_loop().time() + seconds):
             while more:
                 event = await request.receive()
                 if event["type"] == "http.disconnect":

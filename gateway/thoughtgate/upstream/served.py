@@ -31,7 +31,7 @@ from thoughtgate.core.tools import Item, Kind, Tool
 from thoughtgate.upstream.breaker import Breaker
 from thoughtgate.upstream.home import Home, Traits, declared
 from thoughtgate.upstream.lister import Lister
-from thoughtgate.upstream.patience import Patient, behind
+from thoughtgate.upstream.patience import Limit, Patient, behind
 from thoughtgate.upstream.ports import Counts, Link, Peer
 from thoughtgate.upstream.sharing import (
     SESSIONLESS,
@@ -89,6 +89,7 @@ class Served:
         self.status = UpstreamStatus(server=server.name, state=UpstreamState.IDLE)
         self._opener = opener
         self._watchers = watchers
+        self._now = asyncio.get_running_loop().time
         self._breaker = breaker
         self._room = min(room, MAX_CHILDREN) if _is_child(server) else room
         self._era = server.era
@@ -151,10 +152,11 @@ class Served:
     async def send(self, call: Call) -> Result:
         """Send once and return the result; see `Sender.send`."""
         target = call.found
-        timeout = min(call.deadline - asyncio.get_running_loop().time(), target.call_timeout)
+        now = self._now()
+        timeout = min(call.deadline - now, target.call_timeout)
         progress = Progress()
         try:
-            async with asyncio.timeout(timeout) as limit:
+            with Limit(now + timeout) as limit:
                 raw = await self._carried(call, progress, limit)
         except TimeoutError:
             raise self._named(too_late(timeout, progress)) from None
@@ -217,7 +219,7 @@ class Served:
     def _all(self) -> tuple[Supervised, ...]:
         return (self._shared, *self._private.values())
 
-    async def _carried(self, call: Call, progress: Progress, limit: asyncio.Timeout) -> bytes:
+    async def _carried(self, call: Call, progress: Progress, limit: Limit) -> bytes:
         connection = self._shared
         if self._sharing is not Sharing.SHARED:
             connection = await self._connection(call)

@@ -8,7 +8,7 @@ from tests.support.upstreams import Heard
 from tests.support.waiting import until, within
 from thoughtgate.core.calls import Notice, Question
 from thoughtgate.core.errors import NotAsked
-from thoughtgate.upstream.patience import Patient, behind
+from thoughtgate.upstream.patience import Limit, Patient, behind
 
 QUESTION = Question(method="roots/list", params={})
 
@@ -31,15 +31,15 @@ class Slow:
 
 async def test_the_time_of_a_call_stands_still_while_its_caller_thinks() -> None:
     slow = Slow()
-    async with asyncio.timeout(5.0) as limit:
+    with limited(5.0) as limit:
         patient = Patient(slow, limit)
         asking = [asyncio.ensure_future(patient.ask(QUESTION)) for _ in range(2)]
         await until(lambda: slow.asked == 2)
-        stopped = limit.when()
+        stopped = limit.when
         slow.gate.set()
         assert await within(asyncio.gather(*asking)) == [b"{}", b"{}"]
         assert stopped is None
-        assert limit.when() is not None
+        assert limit.when is not None
 
 
 async def test_what_was_left_is_all_that_is_given_after_an_answer() -> None:
@@ -52,15 +52,15 @@ async def test_what_was_left_is_all_that_is_given_after_an_answer() -> None:
 
 
 async def test_a_refusal_lets_the_time_go_on() -> None:
-    async with asyncio.timeout(5.0) as limit:
+    with limited(5.0) as limit:
         with pytest.raises(NotAsked):
             await Patient(Heard(), limit).ask(QUESTION)
-        assert limit.when() is not None
+        assert limit.when is not None
 
 
 async def test_a_question_that_outlives_its_call_harms_nobody() -> None:
     slow = Slow()
-    async with asyncio.timeout(5.0) as limit:
+    with limited(5.0) as limit:
         asking = asyncio.ensure_future(Patient(slow, limit).ask(QUESTION))
         await until(lambda: slow.asked)
     slow.gate.set()
@@ -69,12 +69,56 @@ async def test_a_question_that_outlives_its_call_harms_nobody() -> None:
 
 async def test_the_caller_is_found_behind_every_patience() -> None:
     heard = Heard()
-    limit = asyncio.timeout(5.0)
+    limit = limited(5.0)
     assert behind(Patient(Patient(heard, limit), limit)) is heard
+
+
+async def test_a_limit_ends_a_block_that_hangs() -> None:
+    with pytest.raises(TimeoutError), limited(0.0) as limit:
+        await asyncio.get_running_loop().create_future()
+    assert limit.expired
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def test_the_inner_of_two_limits_is_the_one_that_ended() -> None:
+    with limited(5.0) as outer, pytest.raises(TimeoutError), limited(0.0):
+        await asyncio.get_running_loop().create_future()
+    assert not outer.expired
+
+
+async def test_the_outer_of_two_limits_ends_the_inner_without_a_word() -> None:
+    inner = limited(5.0)
+    with pytest.raises(TimeoutError), limited(0.0), inner:
+        await asyncio.get_running_loop().create_future()
+    assert not inner.expired
+
+
+async def test_a_task_that_is_cancelled_within_a_limit_stays_cancelled() -> None:
+    async def bounded() -> None:
+        with limited(5.0):
+            await asyncio.get_running_loop().create_future()
+
+    task = asyncio.ensure_future(bounded())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await within(task)
+
+
+async def test_what_ends_a_block_in_time_passes_a_limit_as_it_is() -> None:
+    with pytest.raises(TimeoutError, match="another"), limited(5.0) as limit:
+        raise TimeoutError("another")
+    assert not limit.expired
+
+
+def limited(seconds: float) -> Limit:
+    return Limit(asyncio.get_running_loop().time() + seconds)
 
 
 async def hanging(caller: Slow, answers: list[bytes]) -> None:
     """Ask, then never end; what bounds it is shorter than the caller takes."""
-    async with asyncio.timeout(0.05) as limit:
+    with limited(0.05) as limit:
         answers.append(await Patient(caller, limit).ask(QUESTION))
         await asyncio.get_running_loop().create_future()
