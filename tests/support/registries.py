@@ -37,7 +37,7 @@ def make_row(number: int = 1, **fields: str) -> AuditRow:
         outcome="ok",
         call_id=f"call-{number}",
     )
-    return AuditRow(**{**{name: getattr(row, name) for name in row.__slots__}, **fields})
+    return AuditRow(**{**row._asdict(), **fields})
 
 
 @contextmanager

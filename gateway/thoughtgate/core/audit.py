@@ -3,11 +3,10 @@
 Never holds an argument value: arguments and results appear as digests only.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRow:
+class AuditRow(NamedTuple):
     """One decision.
 
     `at_ns` is `time.time_ns()`, information only: order is the chain's. `action` is a name such as

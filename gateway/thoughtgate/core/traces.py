@@ -12,8 +12,7 @@ from typing import NamedTuple
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpanContext:
+class SpanContext(NamedTuple):
     """Which span of which trace; `state` is the `tracestate` header, passed on as it came."""
 
     trace_id: int

@@ -43,7 +43,6 @@ _KINDS: Final = {
 _LOCAL_PARENT, _REMOTE_PARENT = 0x100, 0x300
 """Flags of a span: that it is known where its parent is, and where."""
 
-_UNSET: Final = Status()
 _STATE_MEMBER = re.compile(
     r"([a-z][a-z0-9_\-*/]{0,255}|[a-z0-9][a-z0-9_\-*/]{0,240}@[a-z][a-z0-9_\-*/]{0,13})"
     r"=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
@@ -70,7 +69,7 @@ class _Kept:
     alone: bool
 
 
-_EMPTY = _Kept(data=b"", names=frozenset(), alone=True)
+_EMPTY = _Kept(data=Span(status=Status()).SerializeToString(), names=frozenset(), alone=True)
 
 
 class Encoder:
@@ -105,24 +104,27 @@ class Encoder:
             start_time_unix_nano=record.start_ns,
             end_time_unix_nano=max(record.start_ns, record.end_ns),  # the wall clock may step back
             flags=_REMOTE_PARENT if remote else _LOCAL_PARENT,
-            status=_UNSET if record.error is None else self._failure(record.error),
         )
         if context.state:
             span.trace_state = trace_state(context.state)
+        if record.error is not None:
+            span.status.code = Status.STATUS_CODE_ERROR
+            span.status.message = description(record.error, self._redact)
         shared = self._attributes(span, record)
-        return _framed(ScopeSpans.SPANS_FIELD_NUMBER, span.SerializeToString() + shared)
+        data = span.SerializeToString()
+        return _head(ScopeSpans.SPANS_FIELD_NUMBER, len(data) + len(shared)) + data + shared
 
     def request(self, spans: Iterable[bytes]) -> bytes:
         """Return the request that carries these spans."""
-        scope = self._scope + b"".join(spans)
-        group = self._resource + _framed(ResourceSpans.SCOPE_SPANS_FIELD_NUMBER, scope)
-        return _framed(ExportTraceServiceRequest.RESOURCE_SPANS_FIELD_NUMBER, group)
+        parts = [self._scope, *spans]
+        size = sum(map(len, parts))
+        group = self._resource + _head(ResourceSpans.SCOPE_SPANS_FIELD_NUMBER, size)
+        size += len(group)
+        head = _head(ExportTraceServiceRequest.RESOURCE_SPANS_FIELD_NUMBER, size)
+        return b"".join((head, group, *parts))
 
     def _clean_name(self, name: str) -> str:
         return text_value(self._redact(name), DESCRIPTION_LIMIT)
-
-    def _failure(self, error: str) -> Status:
-        return Status(code=Status.STATUS_CODE_ERROR, message=description(error, self._redact))
 
     def _attributes(self, span: Span, record: SpanRecord) -> bytes:
         """Put a span's own attributes into it and return what it shares, encoded."""
@@ -141,12 +143,12 @@ class Encoder:
         """Add attributes that are as they should be; False when one needs a closer look."""
         if len(own) > room:
             return False
-        add = span.attributes.add
+        add, redact_text = span.attributes.add, self._redact
         for name, value in own.items():
             if not _is_plain(name):
                 return False
             if type(value) is str:
-                if not value.isascii() or len(value) > VALUE_LIMIT or self._redact(value) != value:
+                if not value.isascii() or len(value) > VALUE_LIMIT or redact_text(value) != value:
                     return False
                 add(key=name).value.string_value = value
             elif type(value) is int and 0 <= value < _PLAIN_INT:
@@ -165,7 +167,7 @@ class Encoder:
 
     def _encode_shared(self, shared: Shared) -> _Kept:
         seen = cleaned(shared.attributes, self._redact)
-        span = Span()
+        span = Span(status=Status())  # an unset status adds nothing to one that is set
         _fill(span, seen.attributes)
         return _Kept(
             data=span.SerializeToString(),
@@ -207,9 +209,10 @@ def _put(place: AnyValue, value: Attribute) -> None:
         place.array_value.SetInParent()  # an empty list is a value too
 
 
-def _framed(field: int, data: bytes) -> bytes:
-    """Return `data` as one field of a message: its number, its length, itself."""
-    return _varint(field << 3 | 2) + _varint(len(data)) + data
+@lru_cache(4096)
+def _head(field: int, size: int) -> bytes:
+    """Return what stands before `size` bytes that are one field of a message."""
+    return _varint(field << 3 | 2) + _varint(size)
 
 
 def _varint(number: int) -> bytes:
