@@ -1,0 +1,1 @@
+"""Chaos: a gateway under random faults, and a checker that reads what happened."""

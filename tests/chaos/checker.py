@@ -1,0 +1,216 @@
+"""The checker: a history in, the promises that it breaks out.
+
+Never looks at anything but the history; what it cannot see there it does not judge.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.chaos.history import LAST, Event, History, Row, What
+
+SLACK = 2.0
+"""Seconds after a cancellation was taken in which a reply may still be on its way."""
+
+UNSENT = "upstream_unreachable"
+"""The code that says: provably not sent."""
+
+KNOWN = frozenset({
+    UNSENT, "upstream_lost", "upstream_timeout", "upstream_garbled", "upstream_denied",
+    "upstream_replied", "overloaded", "not_asked", "unknown_tool", "invalid_result",
+})  # fmt: skip
+"""The codes of errors that a run may bring; each says whether the outcome is known."""
+
+NAMELESS = frozenset({"upstream_replied", "overloaded", "unknown_tool"})
+"""Errors that are relayed as they came, or that are the gateway's own."""
+
+ONCE = frozenset({"write"})
+"""The tools that must not run twice for one call."""
+
+ASKING = frozenset({"ask", "want_input"})
+"""The tools that take several rounds."""
+
+_AGREE: Mapping[What, frozenset[str]] = {
+    What.REPLY: frozenset({"ok", "tool_error"}),
+    What.ASKED: frozenset({"input_required"}),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A promise that was broken, by which token, and how."""
+
+    rule: str
+    token: str
+    said: str
+
+
+@dataclass(slots=True)
+class Round:
+    """One request of one call, and everything that became of it."""
+
+    invoke: Event
+    others: list[Event] = field(default_factory=list)
+
+    @property
+    def ends(self) -> list[Event]:
+        """Return what ended it; one, if all is well."""
+        return [event for event in self.others if event.what in LAST]
+
+    def first(self, what: What) -> Event | None:
+        """Return the first event of a kind."""
+        return next((event for event in self.others if event.what is what), None)
+
+
+Found = Iterator[tuple[str, str]]
+"""Pairs of a token and what is wrong with it."""
+
+Rule = Callable[[History, Sequence[Round]], Found]
+
+
+def check(history: History) -> list[Violation]:
+    """Return every promise that a history breaks, each with its token."""
+    rounds = _rounds(history.events)
+    return [
+        Violation(rule=name, token=token, said=said)
+        for name, rule in RULES.items()
+        for token, said in rule(history, rounds)
+    ]
+
+
+def _rounds(events: Iterable[Event]) -> list[Round]:
+    by_trace: dict[str, Round] = {}
+    for event in sorted(events, key=lambda one: one.at):
+        if event.what is What.INVOKE:
+            by_trace[event.trace] = Round(event)
+        else:
+            by_trace[event.trace].others.append(event)
+    return list(by_trace.values())
+
+
+def _foreign(history: History, rounds: Sequence[Round]) -> Found:
+    """Every reply belongs to its request: it has the request's token, and nobody else's."""
+    for one in rounds:
+        for event in one.ends:
+            foreign = set(event.tokens) - {event.token}
+            if foreign:
+                yield event.token, f"what came holds {', '.join(sorted(foreign))}"
+            elif event.what is What.REPLY and not event.tokens:
+                yield event.token, "the reply does not hold its token"
+
+
+def _one_outcome(history: History, rounds: Sequence[Round]) -> Found:
+    """Each round has exactly one outcome, and no round ends in silence that nobody asked for."""
+    for one in rounds:
+        token, ends = one.invoke.token, one.ends
+        if len(ends) != 1:
+            yield token, f"{len(ends)} outcomes: {', '.join(e.what.value for e in ends) or 'none'}"
+        elif ends[0].what is What.BROKEN:
+            yield token, f"the gateway broke off: {ends[0].text}"
+        elif ends[0].what is What.ENDED and one.first(What.CANCEL) is None:
+            yield token, "the reply ended without an answer, and nobody had cancelled"
+
+
+def _twice(history: History, rounds: Sequence[Round]) -> Found:
+    """No write ran twice, and none that was answered did not run."""
+    ran = Counter(one.token for one in history.ran if one.what == "ran" and one.tool in ONCE)
+    for token, number in ran.items():
+        if number > 1:
+            yield token, f"it ran {number} times"
+    for one in rounds:
+        answered = one.first(What.REPLY) is not None
+        if answered and one.invoke.tool in ONCE and not ran[one.invoke.token]:
+            yield one.invoke.token, "it was answered and never ran"
+
+
+def _after_cancel(history: History, rounds: Sequence[Round]) -> Found:
+    """No call that was cancelled gets an answer, but for one that was on its way already."""
+    for one in rounds:
+        taken = one.first(What.CANCELLED)
+        for event in one.ends:
+            answer = event.what in {What.REPLY, What.ERROR, What.ASKED}
+            if answer and taken is not None and event.at > taken.at + SLACK:
+                late = event.at - taken.at
+                yield event.token, f"an answer came {late:.1f} s after the cancellation was taken"
+
+
+def _audited(history: History, rounds: Sequence[Round]) -> Found:
+    """Each round has exactly one audit row, which agrees with what its client heard."""
+    rows: dict[str, list[Row]] = defaultdict(list)
+    for row in history.rows:
+        rows[row.trace].append(row)
+    for one in rounds:
+        token, found = one.invoke.token, rows[one.invoke.trace]
+        gone = any(event.what in {What.LEFT, What.BROKEN} for event in one.ends)
+        if len(found) > 1 or not (found or gone):
+            yield token, f"{len(found)} audit rows"
+        elif found and len(one.ends) == 1 and not _agrees(one.ends[0], found[0]):
+            end = one.ends[0]
+            heard = f"{end.what.value} {end.code}".strip()
+            yield token, f"the client heard {heard}, the audit row says {found[0].outcome}"
+
+
+def _agrees(end: Event, row: Row) -> bool:
+    if end.what is What.ERROR:
+        return row.outcome == end.code
+    return end.what not in _AGREE or row.outcome in _AGREE[end.what]
+
+
+def _unsent(history: History, rounds: Sequence[Round]) -> Found:
+    """A call that is said not to have been sent was not executed."""
+    came = {(one.server, one.token): one.what for one in history.ran}
+    for one in rounds:
+        error = one.first(What.ERROR)
+        if error is None or error.code != UNSENT or one.invoke.tool in ASKING:
+            continue
+        what = came.get((error.server, error.token))
+        if what is not None:
+            yield error.token, f"it is said not to have been sent, and {what}"
+
+
+def _clear(history: History, rounds: Sequence[Round]) -> Found:
+    """Every error names server and cause, and its code says whether the outcome is known."""
+    for one in rounds:
+        error = one.first(What.ERROR)
+        if error is None:
+            continue
+        if error.code not in KNOWN:
+            yield error.token, f"the error has the code {error.code!r}: {error.text[:200]}"
+        elif error.code not in NAMELESS and not _names(error):
+            yield error.token, f"the error names no server or no cause: {error.text[:200]}"
+
+
+def _names(error: Event) -> bool:
+    _, name, cause = error.text.partition(f"server {error.server}")
+    return bool(name and cause.strip(": "))
+
+
+def _healthy(history: History, rounds: Sequence[Round]) -> Found:
+    """Calls of servers without faults succeed, whatever others do."""
+    for one in rounds:
+        if one.invoke.server in history.controls:
+            for event in one.ends:
+                if event.what in {What.ERROR, What.BROKEN}:
+                    yield event.token, f"a call of a healthy server failed: {event.text[:200]}"
+
+
+RULES: Mapping[str, Rule] = {
+    "every reply belongs to its request": _foreign,
+    "each call has one outcome": _one_outcome,
+    "no write runs twice": _twice,
+    "no cancelled call gets a reply": _after_cancel,
+    "each call has one audit row": _audited,
+    "what is said not to be sent did not run": _unsent,
+    "every error is clear": _clear,
+    "healthy servers are not touched": _healthy,
+}
+"""The rules, by what they promise."""
+
+
+def excerpt(history: History, violations: Sequence[Violation]) -> list[str]:
+    """Return the shortest of the stories of broken promises, line by line."""
+    stories = [(violation, history.lines(violation.token)) for violation in violations]
+    if not stories:
+        return []
+    violation, lines = min(stories, key=lambda story: len(story[1]))
+    return [f"{violation.rule}: {violation.token}: {violation.said}", *lines]
