@@ -6,15 +6,15 @@ Never connects, never stores, and never lets one bad tool cost another its place
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from thoughtgate.core.errors import SchemaRejected
-from thoughtgate.core.json import JsonObject, JsonValue, canonical, digest
+from thoughtgate.core.json import JsonObject, JsonValue, canonical, digest, digest_of
 from thoughtgate.core.servers import Listing, Server
 from thoughtgate.core.tools import Effect, Quarantined, Tool
 from thoughtgate.offers import NO_OFFERS, Offers, admit_offers
 from thoughtgate.schema.registration import normalise_input
-from thoughtgate.wire.headers import mirrored
+from thoughtgate.wire.headers import ANNOTATION, mirrored
 
 MAX_ADVERTISED = 60
 """Characters of the longest advertised name; providers stop at 64, and clients add to it."""
@@ -27,6 +27,7 @@ _MAX_TOOL_NAME = 128
 _TOOL_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{_MAX_TOOL_NAME}}}")
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 _HASHED = re.compile(rf"-[0-9a-f]{{{_HASH_DIGITS}}}\Z")
+_MIRRORS = ANNOTATION.encode()
 
 _FIELD_TYPES: Mapping[str, type] = {
     "title": str,
@@ -56,12 +57,25 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What stands of one part in a catalogue: its tools by key, in order of their names.
+
+    `names` are those that clients may see; `digest` tells what all of it lists, checks and allows.
+    """
+
+    part: Part
+    index: Mapping[tuple[str, str], Tool]
+    names: frozenset[str]
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
     """All admitted tools, sorted by server and name; `offers` are what else there is, by server.
 
     `revision` is `sha256:…` over every definition and everything that an operator said about it,
     so equal revisions list, check and allow the same; it does not depend on who arrived first.
-    `index` is keyed by `Tool.key`.
+    `index` is keyed by `Tool.key`; `shares` are the same tools by server.
     """
 
     revision: str
@@ -70,6 +84,7 @@ class Catalog:
     warnings: tuple[str, ...]
     index: Mapping[tuple[str, str], Tool]
     offers: tuple[Offers, ...] = ()
+    shares: tuple[Share, ...] = ()
 
 
 def safe_name(name: str, *, prefix: str = "") -> str:
@@ -107,10 +122,12 @@ def admit(
     names: set[str] = set()
     for position, definition in enumerate(listing.tools):
         name = _name(definition)
-        fault = _fault(definition, name, names) or _schema_fault(definition, reject)
+        fault = _fault(definition, name, names)
+        written = b"" if fault else canonical(definition)
+        fault = fault or _size_fault(name, written) or _schema_fault(definition, written, reject)
         names.add(name)
         if fault is None:
-            tools.append(_tool(definition, server, effects.get(name)))
+            tools.append(_tool(definition, digest_of(written), server, effects.get(name)))
         else:
             held = Quarantined(
                 server=server.name, name=name or f"#{position}", rule=fault[0], reason=fault[1]
@@ -126,30 +143,78 @@ def admit(
     )
 
 
-def merge(parts: Iterable[Part]) -> Catalog:
-    """Return the catalogue of all parts. The order of the parts does not matter."""
+def settled(part: Part, earlier: Part | None) -> Part:
+    """Return a part with the very objects of an earlier one where they are equal.
+
+    So what was made of those holds on: nothing is dressed or encoded anew for the same tools.
+    """
+    if earlier is None or part == earlier:
+        return earlier or part
+    known = {tool.name: tool for tool in earlier.tools}
+    tools = (tool if tool != known.get(tool.name) else known[tool.name] for tool in part.tools)
+    offers = earlier.offers if part.offers == earlier.offers else part.offers
+    return replace(part, tools=tuple(tools), offers=offers)
+
+
+def merge(parts: Iterable[Part], *, earlier: Catalog | None = None) -> Catalog:
+    """Return the catalogue of all parts. The order of the parts does not matter.
+
+    `earlier` is any older catalogue: what it made of a part that is still the same is taken over.
+    """
+    known = {share.part.server: share for share in earlier.shares} if earlier else {}
     ordered = sorted(parts, key=lambda part: part.server)
-    held = [tool for part in ordered for tool in part.quarantined]
+    shares, taken = _apart([_share(part, known.get(part.server)) for part in ordered])
     index: dict[tuple[str, str], Tool] = {}
-    taken: set[str] = set()
-    for tool in sorted((tool for part in ordered for tool in part.tools), key=_key):
-        name = advertised_name(*tool.key)
-        if name in taken:  # the hash met twice: never a silent replacement
-            held.append(_taken(tool, name))
-            continue
-        taken.add(name)
-        index[tool.key] = tool
-    tools = tuple(index.values())
-    offers = tuple(part.offers for part in ordered if part.offers.server)
-    listed = [_fingerprint(tool) for tool in tools]
+    for share in shares:
+        index.update(share.index)
     return Catalog(
-        revision=digest([listed, [one.fingerprint() for one in offers]] if offers else listed),
-        offers=offers,
-        tools=tools,
-        quarantined=tuple(held),
+        revision=digest([share.digest for share in shares if share.digest]),
+        offers=tuple(part.offers for part in ordered if part.offers.server),
+        tools=tuple(index.values()),
+        quarantined=(*(held for part in ordered for held in part.quarantined), *taken),
         warnings=tuple(warning for part in ordered for warning in part.warnings),
         index=index,
+        shares=tuple(shares),
     )
+
+
+def _share(part: Part, known: Share | None) -> Share:
+    if known is not None and known.part is part:
+        return known
+    return _shared(part, sorted(part.tools, key=_key))
+
+
+def _shared(part: Part, tools: Iterable[Tool]) -> Share:
+    index = {tool.key: tool for tool in tools}
+    listed = [_fingerprint(tool) for tool in index.values()]
+    offers = part.offers.fingerprint() if part.offers.server else None
+    return Share(
+        part=part,
+        index=index,
+        names=frozenset(advertised_name(*key) for key in index),
+        digest=digest([listed, offers]) if listed or offers else "",
+    )
+
+
+def _apart(shares: list[Share]) -> tuple[list[Share], list[Quarantined]]:
+    """Hold back tools whose name another one has: a hash met twice, never a silent replacement."""
+    names = frozenset[str]().union(*(share.names for share in shares))
+    if len(names) == sum(len(share.part.tools) for share in shares):
+        return shares, []
+    taken: set[str] = set()
+    held: list[Quarantined] = []
+    left: list[Share] = []
+    for share in shares:
+        tools: list[Tool] = []
+        for tool in sorted(share.part.tools, key=_key):
+            name = advertised_name(*tool.key)
+            if name in taken:
+                held.append(_taken(tool, name))
+            else:
+                taken.add(name)
+                tools.append(tool)
+        left.append(_shared(share.part, tools))
+    return left, held
 
 
 def _hashed(plain: str, identity: tuple[str, str]) -> str:
@@ -175,12 +240,16 @@ def _fault(definition: JsonValue, name: str, names: set[str]) -> tuple[str, str]
     for field, kind in _FIELD_TYPES.items():
         if definition.get(field) is not None and not isinstance(definition[field], kind):
             return "bad_field", f"{field} of {name} must be {_PHRASES[kind]}"
-    if len(canonical(definition)) > MAX_DEFINITION:
+    return None
+
+
+def _size_fault(name: str, written: bytes) -> tuple[str, str] | None:
+    if len(written) > MAX_DEFINITION:
         return "too_large", f"the definition of {name} is larger than {MAX_DEFINITION} bytes"
     return None
 
 
-def _schema_fault(definition: JsonObject, reject: Reject) -> tuple[str, str] | None:
+def _schema_fault(definition: JsonObject, written: bytes, reject: Reject) -> tuple[str, str] | None:
     given, produced = definition.get("inputSchema"), definition.get("outputSchema")
     try:
         normalise_input(given)
@@ -192,7 +261,7 @@ def _schema_fault(definition: JsonObject, reject: Reject) -> tuple[str, str] | N
         rejected = reject(schema) if isinstance(schema, Mapping) else None
         if rejected is not None:
             return rejected.rule, f"{field}{rejected.pointer}: {rejected.message}"
-    return _header_fault(given)
+    return _header_fault(given) if _MIRRORS in written else None
 
 
 def _header_fault(schema: JsonValue) -> tuple[str, str] | None:
@@ -207,12 +276,12 @@ def _header_fault(schema: JsonValue) -> tuple[str, str] | None:
     return None
 
 
-def _tool(definition: JsonObject, server: Server, said: Effect | None) -> Tool:
+def _tool(definition: JsonObject, fingerprint: str, server: Server, said: Effect | None) -> Tool:
     return Tool(
         server=server.name,
         name=definition["name"],
         definition=definition,
-        digest=digest(definition),
+        digest=fingerprint,
         input_schema=normalise_input(definition.get("inputSchema")),
         output_schema=definition.get("outputSchema"),
         effect=said or _declared_effect(definition, server),

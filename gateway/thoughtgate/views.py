@@ -4,29 +4,26 @@ Never calls anything and never changes a definition: what is shown is a new obje
 always held against the tool's true schema.
 """
 
-import hashlib
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 
-from thoughtgate.catalog import MAX_ADVERTISED, Catalog, advertised_name, safe_name
-from thoughtgate.core.domains import Domain, ToolDress
+from thoughtgate.catalog import Catalog, Share
+from thoughtgate.chosen import Chosen, Key, choose, dress_of, idle_rules, settle
+from thoughtgate.core.domains import Domain
 from thoughtgate.core.errors import InvalidArguments
-from thoughtgate.core.json import JsonObject, JsonValue, canonical, digest
+from thoughtgate.core.json import JsonObject, JsonValue, canonical, digest, digest_of
 from thoughtgate.core.problems import Problem
 from thoughtgate.core.servers import Era
 from thoughtgate.core.tools import Tool
-from thoughtgate.offered import Offered, Shown, fits, offered, shows
-from thoughtgate.schema.checks import compiled
+from thoughtgate.offered import Offered, Shown, offered
+from thoughtgate.offers import Offers
 from thoughtgate.schema.equality import json_type
 from thoughtgate.schema.explain import arguments_report
 from thoughtgate.schema.limits import Profile, limit, limit_output, unchanged
 from thoughtgate.schema.phrases import preview, unknown_member
 from thoughtgate.schema.pointers import pointer
 
-_RENAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_ADVERTISED}}}")
-_NO_DRESS = ToolDress()
 _OPTIONAL = ("title", "description", "annotations", "icons", "execution", "outputSchema", "_meta")
 
 
@@ -75,13 +72,23 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """The entries of one server's tools in a domain, under the names that they got."""
+
+    chosen: Chosen
+    names: Mapping[Key, str]
+    entries: tuple[Entry, ...]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """What one domain shows at one revision of the catalogue.
 
     `revision` is `sha256:…` over the shown tool objects: it changes when, and only when, a client
     would see another list; `catalog` is the catalogue's revision. `entries` are in the order of
-    the list, `table` the same by name; `offered` is what else it shows. `warnings` are sentences
-    for an operator.
+    the list, `table` the same by name, `slices` by server; `offered` is what else it shows.
+    `warnings` are sentences for an operator.
     """
 
     domain: Domain
@@ -92,6 +99,18 @@ class View:
     tokens: int
     warnings: tuple[str, ...] = ()
     offered: Offered = field(default_factory=Offered)
+    slices: tuple[Slice, ...] = ()
+
+    @property
+    def servers(self) -> frozenset[str]:
+        """Return the servers of which tools are chosen."""
+        return frozenset(one.chosen.share.part.server for one in self.slices if one.chosen.tools)
+
+    @property
+    def offers(self) -> tuple[Offers, ...]:
+        """Return what there is beside tools, by server, shown or not."""
+        parts = (one.chosen.share.part for one in self.slices)
+        return tuple(part.offers for part in parts if part.offers.server)
 
     @property
     def prompts(self) -> tuple[Shown, ...]:
@@ -127,16 +146,19 @@ class View:
 def build(domain: Domain, catalog: Catalog, *, earlier: View | None = None) -> View:
     """Return the view of a domain. It depends on nothing but domain and catalogue.
 
-    `earlier` is any older view of it: entries that would come out the same are taken from there.
+    `earlier` is any older view of it: what would come out the same is taken from there.
     """
-    chosen, misfits = _chosen(domain, catalog)
-    names, warnings = _names(domain, chosen)
-    known = earlier.table if earlier and earlier.domain == domain else {}
-    entries = tuple(
-        _entry(names[tool.key], tool, domain, known) for tool in chosen if tool.key in names
+    known = earlier if earlier is not None and earlier.domain == domain else None
+    before = {one.chosen.share.part.server: one for one in known.slices} if known else {}
+    chosen = [_chosen(domain, share, before.get(share.part.server)) for share in catalog.shares]
+    names, complaints = settle(chosen)
+    table = known.table if known else {}
+    slices = tuple(
+        _slice(domain, one, names, before.get(one.share.part.server), table) for one in chosen
     )
-    tokens = sum(entry.tokens for entry in entries)
-    beside = offered(domain, catalog, {tool.server for tool in chosen})
+    entries = tuple(entry for one in slices for entry in one.entries)
+    tokens = sum(one.tokens for one in slices)
+    beside = _offered(domain, catalog, slices, known)
     return View(
         offered=beside,
         domain=domain,
@@ -145,10 +167,12 @@ def build(domain: Domain, catalog: Catalog, *, earlier: View | None = None) -> V
         entries=entries,
         table={entry.name: entry for entry in entries},
         tokens=tokens,
+        slices=slices,
         warnings=(
-            *_idle_rules(domain, catalog),
-            *misfits,
-            *warnings,
+            *idle_rules(domain, chosen),
+            *(warning for one in chosen for warning in one.misfits),
+            *(warning for one in chosen for warning in one.warnings),
+            *complaints,
             *(f"{entry.name}: {note}" for entry in entries for note in entry.notes),
             *_over_budget(domain, entries, tokens),
             *beside.warnings,
@@ -156,100 +180,51 @@ def build(domain: Domain, catalog: Catalog, *, earlier: View | None = None) -> V
     )
 
 
-def _path(tool: Tool) -> str:
-    return f"{tool.server}/{tool.name}"
+def _chosen(domain: Domain, share: Share, known: Slice | None) -> Chosen:
+    if known is not None and known.chosen.share is share:
+        return known.chosen
+    return choose(domain, share)
 
 
-def _dress(domain: Domain, tool: Tool) -> ToolDress:
-    return domain.dress.get(_path(tool), _NO_DRESS)
+def _slice(
+    domain: Domain,
+    chosen: Chosen,
+    names: Mapping[Key, str] | None,
+    known: Slice | None,
+    table: Mapping[str, Entry],
+) -> Slice:
+    """Return the entries of one server's tools; `names` are settled ones, None as wished for."""
+    own = chosen.wished
+    if names is not None:
+        own = {tool.key: names[tool.key] for tool in chosen.tools if tool.key in names}
+    if known is not None and known.chosen is chosen and known.names == own:
+        return known
+    entries = tuple(
+        _entry(own[tool.key], tool, domain, table) for tool in chosen.tools if tool.key in own
+    )
+    tokens = sum(entry.tokens for entry in entries)
+    return Slice(chosen=chosen, names=own, entries=entries, tokens=tokens)
 
 
-def _shows(domain: Domain, tool: Tool) -> bool:
-    return shows(domain, "tool:", _path(tool), tool.tags)
-
-
-def _chosen(domain: Domain, catalog: Catalog) -> tuple[list[Tool], list[str]]:
-    """Return the tools to show, and warnings for those whose fixed arguments cannot be sent."""
-    chosen: list[Tool] = []
-    misfits: list[str] = []
-    for tool in catalog.tools:
-        if not _shows(domain, tool):
-            continue
-        wrong = _misfits(tool, _dress(domain, tool).fixed)
-        if wrong:
-            misfits.append(
-                f"{_path(tool)} is left out: it does not take {', '.join(wrong)} as fixed"
-            )
-        else:
-            chosen.append(tool)
-    return chosen, misfits
-
-
-def _misfits(tool: Tool, fixed: JsonObject) -> list[str]:
-    """Return the fixed arguments that the tool's schema refuses whatever else is sent."""
-    if not fixed:
-        return []
-    problems = compiled(tool.digest + "#in", tool.input_schema).problems(fixed)
-    places = {problem.pointer for problem in problems if problem.got_type != "absent"}
-    return [name for name in fixed if any(_within(place, pointer([name])) for place in places)]
-
-
-def _within(place: str, name: str) -> bool:
-    return place == name or place.startswith(name + "/")
-
-
-def _names(
-    domain: Domain, chosen: Sequence[Tool]
-) -> tuple[Mapping[tuple[str, str], str], Sequence[str]]:
-    """Give each tool one name that no other has; who asks for a taken name keeps its default.
-
-    Only own names (`prefixed = False`) can still collide then, and such tools are left out: a
-    client must never reach another tool than the one it means.
-    """
-    usual = {tool.key: _usual_name(domain, tool) for tool in chosen}
-    names, warnings = _renamed(domain, chosen, usual)
-    while losers := [key for key in _sharing(names) if names[key] != usual[key]]:
-        for key in losers:
-            warnings.append(f"{'/'.join(key)} is shown as {usual[key]}: {names[key]} is taken")
-            names[key] = usual[key]
-    for key in _sharing(names):
-        warnings.append(f"{'/'.join(key)} is left out: {names.pop(key)} is ambiguous; rename it")
-    return names, warnings
-
-
-def _usual_name(domain: Domain, tool: Tool) -> str:
-    if domain.prefixed:
-        return advertised_name(*tool.key)
-    return tool.name if domain.limits == Profile.MCP else safe_name(tool.name)
-
-
-def _renamed(
-    domain: Domain, chosen: Iterable[Tool], usual: Mapping[tuple[str, str], str]
-) -> tuple[dict[tuple[str, str], str], list[str]]:
-    names: dict[tuple[str, str], str] = {}
-    warnings: list[str] = []
-    for tool in chosen:
-        wish = _dress(domain, tool).rename
-        if wish and not _RENAME.fullmatch(wish):
-            warnings.append(
-                f"{_path(tool)} is shown as {usual[tool.key]}: a name in a domain must be "
-                f"1 to {MAX_ADVERTISED} characters of A-Z a-z 0-9 _ -"
-            )
-            wish = ""
-        names[tool.key] = wish or usual[tool.key]
-    return names, warnings
-
-
-def _sharing(names: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
-    """Return the tools that share their name with another one."""
-    claims = Counter(names.values())
-    return [key for key, name in names.items() if claims[name] > 1]
+def _offered(
+    domain: Domain, catalog: Catalog, slices: Sequence[Slice], known: View | None
+) -> Offered:
+    """Return what a domain shows beside tools: the same as before where nothing of it changed."""
+    servers = {one.chosen.share.part.server for one in slices if one.chosen.tools}
+    if (
+        known is not None
+        and known.servers == servers
+        and len(known.offers) == len(catalog.offers)
+        and all(map(is_, known.offers, catalog.offers))
+    ):
+        return known.offered
+    return offered(domain, catalog, servers)
 
 
 def _entry(name: str, tool: Tool, domain: Domain, known: Mapping[str, Entry]) -> Entry:
     if name in known and known[name].tool is tool:
         return known[name]
-    dress = _dress(domain, tool)
+    dress = dress_of(domain, tool)
     visible = _without(tool.input_schema, dress.fixed) if dress.fixed else tool.input_schema
     limited = limit(visible, Profile(domain.limits))
     shown = {**_plain(tool), "name": name, "inputSchema": limited.schema}
@@ -260,7 +235,7 @@ def _entry(name: str, tool: Tool, domain: Domain, known: Mapping[str, Entry]) ->
         name=name,
         tool=tool,
         shown=shown,
-        digest="sha256:" + hashlib.sha256(written).hexdigest(),
+        digest=digest_of(written),
         tokens=-(-len(written) // 4),
         visible=visible,
         fixed=dress.fixed,
@@ -305,30 +280,6 @@ def _unknown_argument(entry: Entry, name: str, value: JsonValue) -> InvalidArgum
     )
     text, data = arguments_report(entry.name, [problem])
     return InvalidArguments(message=text, problems=(problem,), data=data)
-
-
-def _idle_rules(domain: Domain, catalog: Catalog) -> Iterable[str]:
-    """Say which rules fit nothing: a typing error, or a server that was not seen yet."""
-    for rule in (*domain.include, *domain.exclude):
-        if not any(fits(rule, *thing) for thing in _things(catalog)):
-            yield f"the rule {rule} of domain {domain.name} fits no tool"
-    paths = {_path(tool) for tool in catalog.tools}
-    for path in domain.dress:
-        if path not in paths:
-            yield f"domain {domain.name} dresses {path}, which is no tool"
-
-
-def _things(catalog: Catalog) -> Iterable[tuple[str, str, frozenset[str]]]:
-    """Return everything that a rule may fit, as `fits` takes it."""
-    for tool in catalog.tools:
-        yield "tool:", _path(tool), tool.tags
-    for some in catalog.offers:
-        for kind, offers in (
-            ("prompt:", some.prompts),
-            ("resource:", some.resources),
-            ("resource:", some.templates),
-        ):
-            yield from ((kind, f"{one.server}/{one.name}", one.tags) for one in offers)
 
 
 def _over_budget(domain: Domain, entries: Sequence[Entry], tokens: int) -> Iterable[str]:

@@ -29,4 +29,9 @@ def canonical(value: JsonValue) -> bytes:
 
 def digest(value: JsonValue) -> str:
     """Return `sha256:` and the hex digest of the canonical JSON of `value`."""
-    return "sha256:" + hashlib.sha256(canonical(value)).hexdigest()
+    return digest_of(canonical(value))
+
+
+def digest_of(written: bytes) -> str:
+    """Return the digest of a value whose canonical JSON is at hand."""
+    return "sha256:" + hashlib.sha256(written).hexdigest()

@@ -2,7 +2,7 @@
 
 from itertools import permutations
 
-from thoughtgate.catalog import Part, admit, advertised_name, merge
+from thoughtgate.catalog import Part, admit, advertised_name, merge, settled
 from thoughtgate.core.json import JsonValue
 from thoughtgate.core.tools import Effect
 from thoughtgate.testing.values import make_definition, make_listing, make_server, make_tool
@@ -72,3 +72,33 @@ def test_a_tool_whose_name_is_taken_is_held_back_with_a_reason() -> None:
 
 def test_an_empty_catalogue_has_a_revision() -> None:
     assert merge([]).revision.startswith("sha256:")
+
+
+def test_what_is_taken_from_an_earlier_catalogue_is_what_would_be_merged() -> None:
+    earlier = merge(PARTS)
+    for later in (
+        PARTS[1:],
+        (*PARTS[:2], part("c", "four")),
+        (*PARTS, part("d", "one")),
+        (PARTS[0], part("a", "one", tags=frozenset({"x"}))),
+    ):
+        assert merge(later, earlier=earlier) == merge(later)
+    changed = merge((*PARTS[:2], part("c", "four")), earlier=earlier)
+    same = [one is other for one, other in zip(changed.shares, earlier.shares, strict=True)]
+    assert same == [True, True, False]
+
+
+def test_a_listing_that_says_the_same_again_changes_no_object() -> None:
+    earlier = part("a", "one", make_definition("two", title="Old"))
+    assert settled(part("a", "one", make_definition("two", title="Old")), earlier) is earlier
+    later = settled(part("a", "one", make_definition("two", title="New")), earlier)
+    assert later.tools[0] is earlier.tools[0]
+    assert later.tools[1].definition["title"] == "New"
+    fresh = part("a", "one")
+    assert settled(fresh, None) is fresh
+
+
+def test_numbers_that_only_python_takes_for_the_same_are_told_apart() -> None:
+    earlier = part("a", make_definition("one", _meta={"weight": 1}))
+    later = part("a", make_definition("one", _meta={"weight": True}))
+    assert settled(later, earlier).tools[0].definition["_meta"]["weight"] is True

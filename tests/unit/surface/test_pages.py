@@ -67,6 +67,31 @@ def test_a_page_is_encoded_once_per_revision(gateway: FakeGateway) -> None:
     assert names(desk.page("default", LIST, {}, list_result, OLD)) == list("abcdef")
 
 
+def test_a_page_that_nobody_asks_for_is_not_encoded(gateway: FakeGateway) -> None:
+    desk, written = Desk(gateway, page_size=2), list[int]()
+
+    def write(items: bytes, cursor: str | None, key: str) -> bytes:
+        written.append(len(json.loads(items)))
+        return list_result(items, cursor, key)
+
+    first = desk.page("default", LIST, {}, write, OLD)
+    assert written == [2]
+    desk.page("default", LIST, {"cursor": cursor(first)}, write, OLD)
+    desk.page("default", LIST, {"cursor": cursor(first)}, write, OLD)
+    assert written == [2, 2]
+
+
+@pytest.mark.parametrize("shape", ["{}-1", "{}-6", "{}-02", "{}-", "{}-2-2", "x-2"])
+def test_only_cursors_that_begin_a_page_are_taken(gateway: FakeGateway, shape: str) -> None:
+    desk = Desk(gateway, page_size=2)
+    given = cursor(desk.page("default", LIST, {}, list_result, OLD))
+    assert given is not None
+    with pytest.raises(BadMessage):
+        desk.page(
+            "default", LIST, {"cursor": shape.format(given.partition("-")[0])}, list_result, OLD
+        )
+
+
 def test_a_cursor_of_an_older_list_or_of_nobody_is_refused(gateway: FakeGateway) -> None:
     desk = Desk(gateway, page_size=2)
     stale = cursor(desk.page("default", LIST, {}, list_result, OLD))

@@ -1,5 +1,7 @@
 """How a tool looks in a domain, and what its server gets in the end."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -152,3 +154,27 @@ def test_what_is_taken_from_an_earlier_view_is_what_would_be_built(domain: Domai
     later = build(domain, after, earlier=earlier)
     assert later == build(domain, after)
     assert (later.table["files__search"] is earlier.table["files__search"]) is (not domain.dress)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        Domain(name="d"),
+        Domain(name="d", prefixed=False),
+        Domain(name="d", include=("files/*", "tag:none"), exclude=("*/other",)),
+        Domain(name="d", dress={"logs/search": ToolDress(rename="files__search")}),
+        Domain(name="d", dress={"logs/other": ToolDress(rename="fine"), "no/tool": ToolDress()}),
+    ],
+)
+def test_a_change_of_one_server_leaves_what_was_made_of_the_others(domain: Domain) -> None:
+    files = Part(server="files", tools=(make_tool("files", "search"), make_tool("files", "other")))
+    logs = Part(server="logs", tools=(make_tool("logs", "search"), make_tool("logs", "other")))
+    more = replace(logs, tools=(*logs.tools, make_tool("logs", "more")))
+    first = merge([files, logs])
+    earlier = build(domain, first)
+    second = merge([files, more], earlier=first)
+    later = build(domain, second, earlier=earlier)
+    assert later == build(domain, merge([files, more]))
+    assert later.slices[0] is earlier.slices[0]
+    assert later.offered is earlier.offered
+    assert build(domain, first, earlier=later) == earlier
