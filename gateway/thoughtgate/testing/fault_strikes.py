@@ -105,6 +105,9 @@ async def _hang(fault: Fault, turn: Turn, serve: Serve) -> None:
 async def _half_open(fault: Fault, turn: Turn, serve: Serve) -> None:
     if fault.when is When.AFTER:
         await _reply(turn, serve)
+    for _ in range(fault.count):
+        await turn.out.event(EMPTY[0])
+        await asyncio.sleep(fault.seconds)
     await turn.out.freeze()
 
 

@@ -37,7 +37,7 @@ class Kind(Enum):
     HANG = "hang"
     """Answers nothing; `after`: does what was asked, and then answers nothing."""
     HALF_OPEN = "half_open"
-    """Neither reads nor writes on this connection any more, and does not close it."""
+    """Neither reads nor writes any more, after `count` comments on a stream, and does not close."""
     SLOW = "slow"
     """Answers after `seconds`."""
     LATE = "late"

@@ -4,8 +4,10 @@ Never holds more than a window of a body: reading pauses until the reader has ta
 """
 
 import asyncio
+import socket
 from collections import deque
 from collections.abc import Callable
+from typing import Any, Final
 
 import httptools
 
@@ -27,6 +29,12 @@ LINGER = 1.0
 """Seconds that the rest of a released body may take."""
 
 _BODILESS = frozenset({204, 304})
+
+_KEEPALIVE: Final = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""Seconds of silence, seconds between two questions, and how many may stay without an answer."""
+
+_UNTAKEN_MS: Final = 30_000
+"""Milliseconds that what we sent may stay without an acknowledgement."""
 
 
 class Connection(asyncio.Protocol):
@@ -92,6 +100,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport; the event loop calls it."""
         self.attached = True
+        _watch(transport.get_extra_info("socket"))
         self._transport = transport  # type: ignore[assignment]  # create_connection makes a Transport
 
     def data_received(self, data: bytes) -> None:
@@ -298,6 +307,16 @@ class _Exchange:
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
+
+
+def _watch(line: Any) -> None:  # event loops have sockets of their own kinds
+    """Let the kernel break the connection when the other host is gone without a word."""
+    if line is None or line.family not in {socket.AF_INET, socket.AF_INET6}:
+        return
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in {**_KEEPALIVE, "TCP_USER_TIMEOUT": _UNTAKEN_MS}.items():
+        if hasattr(socket, name):  # systems differ
+            line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _lost_message(exchange: _Exchange | None) -> str:

@@ -5,7 +5,7 @@ back-pressure: nothing is read while the caller has no room.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from thoughtgate.core.calls import Call
@@ -37,9 +37,9 @@ class Asked:
     """One request of ours while its answer is read.
 
     `call` takes what comes on its stream, `hearing` the rest; `elsewhere` takes an answer to
-    another request of the same session; `on_event` learns that the stream is alive; `last_event`
-    is where it broke off. `limit` bounds the answer in bytes. `begun` says that a reply has begun:
-    the server has the request.
+    another request of the same session; `on_event` learns that the stream speaks, `on_chunk` that
+    it lives and which events came; `last_event` is where it broke off. `limit` bounds the answer in
+    bytes. `begun` says that a reply has begun: the server has the request.
     """
 
     id: int
@@ -47,6 +47,7 @@ class Asked:
     call: Call | None = None
     elsewhere: Callable[[Reply | Failure], bool] | None = None
     on_event: Callable[[], None] | None = None
+    on_chunk: Callable[[Sequence[Event]], None] | None = None
     last_event: str | None = None
     retry_ms: int = 1000
     limit: int = MAX_RESULT
@@ -138,7 +139,10 @@ async def _read_events(reply: HttpReply, asked: Asked) -> bytes | None:
     asked.body = reply.body
     try:
         while asked.answer is None and (chunk := await reply.body.chunk()):
-            for event in parser.feed(chunk):
+            events = parser.feed(chunk)
+            if asked.on_chunk is not None:
+                asked.on_chunk(events)
+            for event in events:
                 result = await _take(event, asked)
                 if result is not None:
                     reply.body.release()  # its last bytes are on their way

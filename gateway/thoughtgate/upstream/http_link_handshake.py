@@ -31,7 +31,7 @@ from thoughtgate.upstream.http_exchange import (
     read_answer,
 )
 from thoughtgate.upstream.http_rules import server_headers
-from thoughtgate.upstream.http_watch import Pace, follow
+from thoughtgate.upstream.http_watch import Pace, follow, heard
 from thoughtgate.upstream.ports import Changed, Counts, HttpClient, HttpReply, HttpRequest, Peer
 from thoughtgate.wire import handshake, methods
 from thoughtgate.wire.messages import Failure, Reply, encode_notification, encode_request
@@ -286,7 +286,9 @@ class HandshakeHttpLink:
         asked = self._asked(None)
         asked.on_event = pace.heard
         try:
-            await read_answer(reply, asked)
+            async with heard() as pulse:
+                asked.on_chunk = pulse.beat
+                await read_answer(reply, asked)
         except UpstreamReplied:
             reply.body.close()
         finally:

@@ -24,7 +24,7 @@ from thoughtgate.upstream.http_exchange import (
     read_answer,
 )
 from thoughtgate.upstream.http_rules import server_headers
-from thoughtgate.upstream.http_watch import LONGEST_STREAM
+from thoughtgate.upstream.http_watch import LONGEST_STREAM, heard
 from thoughtgate.upstream.listening import Listening
 from thoughtgate.upstream.ports import Changed, Counts, HttpClient, HttpReply, HttpRequest, Peer
 from thoughtgate.wire import methods, stateless
@@ -119,7 +119,9 @@ class StatelessHttpLink:
         self._hearing.expect(asked.id, agreed)
         params = own_params({"notifications": wanted}, self._dialect)
         try:
-            return await self._exchange(asked, methods.LISTEN, params, {})
+            async with heard() as pulse:
+                asked.on_chunk = pulse.beat
+                return await self._exchange(asked, methods.LISTEN, params, {})
         finally:
             self._hearing.forget(asked.id)
 

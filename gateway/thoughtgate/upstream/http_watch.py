@@ -4,14 +4,64 @@ Never tries again where the server has said that it has no such stream.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
 
-from thoughtgate.core.errors import UpstreamError
+from thoughtgate.core.errors import UpstreamError, UpstreamLost
+from thoughtgate.wire.sse import Event
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 LONGEST_STREAM = 600.0
 """Seconds after which a stream is opened anew: it may be half open, and nobody would know."""
+
+SHORTEST_SILENCE = 30.0
+"""Seconds of silence that never count against a stream."""
+
+_PAUSES: Final = 4
+"""How many of its own pauses a stream that sends signs of life may leave out."""
+
+
+class Pulse:
+    """The signs of life of one stream; once they come regularly, silence means that it is dead.
+
+    Something between us and the server may keep the connection open although the server is gone.
+    A sign is a chunk without an event: a comment, as servers send to keep a stream open.
+    """
+
+    def __init__(self, bound: asyncio.Timeout) -> None:
+        self._bound = bound
+        self._loop = asyncio.get_running_loop()
+        self._last_sign: float | None = None
+        self._pause: float | None = None
+
+    def beat(self, events: Sequence[Event]) -> None:
+        """Learn that a chunk has come, and which events it completed."""
+        now = self._loop.time()
+        if not events:
+            if self._last_sign is not None:
+                self._pause = max(self._pause or 0.0, now - self._last_sign)
+            self._last_sign = now
+        if self._pause is not None:
+            self._bound.reschedule(now + max(self._pause * _PAUSES, SHORTEST_SILENCE))
+
+
+@asynccontextmanager
+async def heard() -> AsyncIterator[Pulse]:
+    """Hold a stream while it lives; its reader tells each chunk.
+
+    Raises:
+        UpstreamLost: Its signs of life have stopped coming.
+    """
+    bound = asyncio.timeout(None)
+    try:
+        async with bound:
+            yield Pulse(bound)
+    except TimeoutError:
+        if not bound.expired():
+            raise
+        raise UpstreamLost(message="a stream fell silent") from None
 
 
 class Pace:
