@@ -24,6 +24,7 @@ from thoughtgate.core.servers import (
 from thoughtgate.core.tools import Effect, Tool
 from thoughtgate.upstream.breaker import Backoff
 from thoughtgate.upstream.child import Patience
+from thoughtgate.upstream.door import Door
 from thoughtgate.upstream.http_client import PooledClient
 from thoughtgate.upstream.opening import Means
 from thoughtgate.upstream.served import MAX_PRIVATE
@@ -59,11 +60,19 @@ class Rig:
     listings: list[Listing] = field(default_factory=list)
     statuses: list[UpstreamStatus] = field(default_factory=list)
     clumsy: bool = False
+    guests: Door | None = None
 
     def listed(self, listing: Listing) -> None:
         if self.clumsy:
             raise ZeroDivisionError
         self.listings.append(listing)
+        if self.guests is not None:
+            self.guests.heard(listing)
+
+    def stood(self, status: UpstreamStatus) -> None:
+        self.statuses.append(status)
+        if self.guests is not None:
+            self.guests.stands(status)
 
     async def call(self, name: str, arguments: dict[str, Any] | None = None, **fields: Any) -> Any:
         """Call a tool of server `peer` and return the structured content of its result."""
@@ -130,7 +139,7 @@ async def rig(*servers: Server, **options: Any) -> AsyncIterator[Rig]:
     upstreams = Upstreams(
         means,
         on_listing=lambda listing: made[0].listed(listing),
-        on_status=lambda status: made[0].statuses.append(status),
+        on_status=lambda status: made[0].stood(status),
         local=local,
         backoff=backoff,
         room=room,

@@ -9,8 +9,10 @@ import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import metadata
 
+from thoughtgate.app.crew_servers import CrewServers
 from thoughtgate.app.keeper import Keeper, Progress
 from thoughtgate.app.logins import RegistryLogins
 from thoughtgate.app.plugins import middleware
@@ -35,6 +37,7 @@ from thoughtgate.registry.store import Registry
 from thoughtgate.telemetry.environment import from_environment
 from thoughtgate.telemetry.exporter import SpanExporter
 from thoughtgate.upstream.auth_logins import Logins
+from thoughtgate.upstream.door import House
 from thoughtgate.upstream.http_client import PooledClient
 from thoughtgate.upstream.hurry import Hurry
 from thoughtgate.upstream.opening import Means
@@ -110,16 +113,21 @@ async def opened(
         logins = Logins(RegistryLogins(registry), client)
         ending.push_async_callback(lambda: hurry.end(logins.aclose(), spare=-PARTING))
         means = replace(_means(loaded, client, environ), credentials=logins, hurry=hurry)
-        app = _composed(crew, loaded, registry, exporter, audit, means)
+        servers = CrewServers(crew)
+        app = _composed(servers, loaded, registry, exporter, audit, means)
         ending.push_async_callback(lambda: hurry.end(app.upstreams.aclose(), spare=-PARTING))
         app.keeper.log_in_by(logins)
         ending.push_async_callback(app.keeper.aclose)
+        ending.push_async_callback(servers.aclose, hurry)
         await app.keeper.start()
+        await servers.open(
+            House(upstreams=app.upstreams, look=app.keeper.refresh, settle=app.keeper.settle)
+        )
         yield app
 
 
 def _composed(
-    crew: Crew,
+    servers: CrewServers,
     loaded: Loaded,
     registry: Registry,
     exporter: SpanExporter | None,
@@ -131,9 +139,9 @@ def _composed(
     door = ReasonDoor()
     slots = Slots(_slot_limits(settings.limits))
     upstreams = Upstreams(
-        means,
-        on_listing=lambda listing: _hear(heard, listing),
-        on_status=_tell,
+        replace(means, neighbours=servers.neighbours),
+        on_listing=lambda listing: _hear(heard, servers, listing),
+        on_status=partial(_tell, servers),
         local={BUILT_IN: door.upstream(limits_of(settings))},
     )
     capture = CAPTURE_BYTES if settings.gateway.capture else 0
@@ -155,7 +163,7 @@ def _composed(
     door.open(thinking.tool, keeper.listed)
     heard.append(keeper)
     return App(
-        crew=crew,
+        crew=servers.crew,
         loaded=loaded,
         registry=registry,
         gateway=gateway,
@@ -170,12 +178,14 @@ def _composed(
     )
 
 
-def _hear(heard: list[Keeper], listing: Listing) -> None:
+def _hear(heard: list[Keeper], servers: CrewServers, listing: Listing) -> None:
     for keeper in heard:
         keeper.hear(listing)
+    servers.heard(listing)
 
 
-def _tell(status: UpstreamStatus) -> None:
+def _tell(servers: CrewServers, status: UpstreamStatus) -> None:
+    servers.stands(status)
     _log.info("server %s: %s %s", status.server, status.state.value, status.reason)
 
 

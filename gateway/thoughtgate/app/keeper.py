@@ -207,7 +207,7 @@ class Keeper:
         self._gateway.update(part, server)
 
     def _recorded(self, listing: Listing, server: Server) -> Part:
-        if not isinstance(server.transport, LocalTransport):
+        if self._upstreams.served(server.name) is not None:  # else the worker that runs it does
             self._registry.record_listing(listing)
         return part_of(listing, server, self._loaded, self._registry)
 

@@ -31,6 +31,10 @@ class Crew:
         """Return where a worker listens for the others."""
         return self.sockets / f"worker-{index}.sock"
 
+    def door(self, index: int) -> Path:
+        """Return where a worker takes in what the others want of the servers that it runs."""
+        return self.sockets / f"servers-{index}.sock"
+
 
 ALONE = Crew()
 """A gateway of one process."""

@@ -17,6 +17,7 @@ from thoughtgate.upstream.home import Home
 from thoughtgate.upstream.http_link_handshake import HandshakeHttpLink
 from thoughtgate.upstream.http_link_stateless import StatelessHttpLink
 from thoughtgate.upstream.hurry import Hurry
+from thoughtgate.upstream.neighbour import Neighbours
 from thoughtgate.upstream.pipe_link import PipeLink
 from thoughtgate.upstream.ports import Credentials, HttpClient, Identity, Link
 from thoughtgate.upstream.sse_pipe import SsePipe
@@ -34,7 +35,7 @@ class Means:
     how long a server may stay silent about `server/discover` before it is greeted the old way;
     `max_result` is the largest message, in bytes, that is taken from a server; `on_noise` hears of
     each line of a child that is no message; `credentials` are the logins at HTTP servers; `hurry`
-    bounds the ends of all children together.
+    bounds the ends of all children together; `neighbours` are the other workers of this gateway.
     """
 
     client: HttpClient
@@ -46,6 +47,7 @@ class Means:
     max_result: int = MAX_RESULT
     on_noise: Callable[[bytes], None] | None = None
     credentials: Credentials | None = None
+    neighbours: Neighbours | None = None
 
 
 async def open_link(

@@ -31,6 +31,7 @@ from thoughtgate.core.tools import Item, Kind, Tool
 from thoughtgate.upstream.breaker import Breaker
 from thoughtgate.upstream.home import Home, Traits, declared
 from thoughtgate.upstream.lister import Lister
+from thoughtgate.upstream.listing import first_page
 from thoughtgate.upstream.patience import Limit, Patient, behind
 from thoughtgate.upstream.ports import Counts, Link, Peer
 from thoughtgate.upstream.sharing import (
@@ -91,7 +92,8 @@ class Served:
         self._watchers = watchers
         self._now = asyncio.get_running_loop().time
         self._breaker = breaker
-        self._room = min(room, MAX_CHILDREN) if _is_child(server) else room
+        child = isinstance(server.transport, StdioTransport)
+        self._room = min(room, MAX_CHILDREN) if child else room
         self._era = server.era
         self._known = known_era(server)
         self._traits = Traits(piped=is_piped(server))
@@ -119,9 +121,9 @@ class Served:
         return sum(one.in_flight for one in self._all())
 
     @property
-    def link(self) -> Link | None:
-        """Return the shared connection's open link."""
-        return self._shared.link
+    def newest(self) -> Listing | None:
+        """Return what the last discovery found."""
+        return self._lister.newest
 
     @property
     def counts(self) -> Counts:
@@ -148,6 +150,13 @@ class Served:
             raise
         except UpstreamError as error:
             raise self._named(error) from None
+
+    async def ask(self) -> bool:
+        """Tell whether the server is connected and answers; see `Upstreams.ask`."""
+        link = self._shared.link
+        if link is not None:
+            await first_page(link)
+        return link is not None
 
     async def send(self, call: Call) -> Result:
         """Send once and return the result; see `Sender.send`."""
@@ -378,10 +387,6 @@ class Served:
     def _named(self, error: UpstreamError) -> UpstreamError:
         message = f"server {self.server.name}: {error.message}"
         return type(error)(message=message, data=error.data)
-
-
-def _is_child(server: Server) -> bool:
-    return isinstance(server.transport, StdioTransport)
 
 
 async def _retired(connection: Supervised) -> None:

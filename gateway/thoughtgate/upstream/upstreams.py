@@ -19,7 +19,7 @@ from thoughtgate.core.servers import (
     UpstreamStatus,
 )
 from thoughtgate.upstream.breaker import Backoff, Breaker
-from thoughtgate.upstream.listing import first_page
+from thoughtgate.upstream.elsewhere import Elsewhere
 from thoughtgate.upstream.local import LocalUpstream
 from thoughtgate.upstream.opening import Means, open_link
 from thoughtgate.upstream.ports import Counts
@@ -51,7 +51,7 @@ class Upstreams:
         self._room = room
         self._chance = random.Random()
         self._servers: dict[str, Server] = {}
-        self._running: dict[str, Served] = {}
+        self._running: dict[str, Served | Elsewhere] = {}
         self._retiring: set[asyncio.Task[None]] = set()
 
     async def apply(self, servers: Iterable[Server]) -> None:
@@ -98,10 +98,7 @@ class Upstreams:
             UpstreamError: It has not listed anything.
         """
         running = self._running.get(name)
-        link = None if running is None else running.link
-        if link is not None:
-            await first_page(link)
-        return link is not None
+        return running is not None and await running.ask()
 
     async def send(self, call: Call) -> Result:
         """Send a call to the server that has its target; see `Sender.send`."""
@@ -139,6 +136,11 @@ class Upstreams:
             return await self.discover(name)
         return await self._of(name).restart()
 
+    def served(self, name: str) -> Served | None:
+        """Return a server whose connections are this worker's own; None for any other."""
+        running = self._running.get(name)
+        return running if isinstance(running, Served) else None
+
     def statuses(self) -> tuple[UpstreamStatus, ...]:
         """Return how each server fares, in order of their names."""
         return tuple(self._status(server) for _, server in sorted(self._servers.items()))
@@ -163,6 +165,11 @@ class Upstreams:
         self._servers[server.name] = server
         if not server.enabled or isinstance(server.transport, LocalTransport):
             return
+        neighbours = self._means.neighbours
+        neighbour = None if neighbours is None else neighbours.runs(server)
+        if neighbour is not None:
+            self._running[server.name] = Elsewhere(server, neighbour, self._watchers)
+            return
         give_up = None if isinstance(server.transport, HttpTransport) else self._backoff.give_up
         backoff = Backoff(first=self._backoff.first, longest=self._backoff.longest, give_up=give_up)
         self._running[server.name] = Served(
@@ -173,7 +180,7 @@ class Upstreams:
             room=self._room,
         )
 
-    def _retire(self, running: Served) -> asyncio.Task[None]:
+    def _retire(self, running: Served | Elsewhere) -> asyncio.Task[None]:
         return self._track(asyncio.get_running_loop().create_task(_retired(running)))
 
     def _track(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
@@ -187,7 +194,7 @@ class Upstreams:
             return None
         return self._local.get(name) if isinstance(server.transport, LocalTransport) else None
 
-    def _of(self, name: str) -> Served:
+    def _of(self, name: str) -> Served | Elsewhere:
         running = self._running.get(name)
         if running is None:
             known = self._servers.get(name)
@@ -203,7 +210,7 @@ class Upstreams:
         return UpstreamStatus(server=server.name, state=state)
 
 
-async def _retired(running: Served) -> None:
+async def _retired(running: Served | Elsewhere) -> None:
     """Let calls in flight end, then close."""
     try:
         async with asyncio.timeout(GRACE):

@@ -1,0 +1,213 @@
+"""What two workers of one gateway tell each other about a tool server that one of them runs.
+
+Never a call's way to decide anything: it has been resolved, checked and audited where it began.
+JSON travels as JSON inside MessagePack, so integers stay exact and a server's bytes what they were.
+"""
+
+from enum import StrEnum
+from typing import TypeAlias
+
+import msgspec
+
+
+class Speaker(msgspec.Struct, kw_only=True, frozen=True, array_like=True):
+    """A client's session as links need it; `peer` is the client outside of calls, 0 for none."""
+
+    id: str
+    era: str
+    version: str
+    origin: str
+    capabilities: bytes
+    peer: int = 0
+
+
+class Fault(msgspec.Struct, kw_only=True, frozen=True, array_like=True):
+    """An error of the gateway's tree: its code and data, and what a JSON-RPC error held."""
+
+    code: str
+    message: str
+    data: bytes = b"{}"
+    rpc_code: int = 0
+    rpc_data: bytes = b"null"
+
+
+class Sending(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=1):
+    """Carry a call to a server.
+
+    `kind` is empty for a tool; `seconds` are left of its time; `listener` is `number` itself for
+    the caller while the call runs, else one that lasts.
+    """
+
+    number: int
+    server: str
+    kind: str
+    name: str
+    digest: str
+    effect: str
+    call_timeout: float
+    arguments: bytes
+    principal: str
+    speaker: Speaker
+    seconds: float
+    listener: int
+    meta: bytes = b"{}"
+    extra: bytes = b"{}"
+    trace: str = ""
+    trace_state: str = ""
+    log_level: str | None = None
+    wants_progress: bool = False
+    idempotency_key: str = ""
+    answers: bytes = b""
+    state: str | None = None
+
+
+class Wish(StrEnum):
+    """What is wanted of a server beside calls.
+
+    `list`: what it offers now; `anew`: the same, once its connections have been opened anew;
+    `first`: whether it answers, if it is connected.
+    """
+
+    LIST = "list"
+    ANEW = "anew"
+    FIRST = "first"
+
+
+class Asking(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=2):
+    """Ask something of a server that is no call."""
+
+    number: int
+    server: str
+    wish: Wish
+
+
+class GivenUp(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=3):
+    """Nobody waits for a request any more."""
+
+    number: int
+
+
+class Taken(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=4):
+    """A notice has been delivered: there is room for the next."""
+
+    number: int
+
+
+class Answered(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=5):
+    """The answer to a question, or why there is none."""
+
+    number: int
+    raw: bytes = b""
+    fault: Fault | None = None
+
+
+class Saying(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=6):
+    """A client's own notification, for the connections that are its own."""
+
+    server: str
+    session: str
+    method: str
+    params: bytes
+
+
+class Left(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=7):
+    """A listener that lasted is gone, or a session that may have had a server for itself."""
+
+    listener: int = 0
+    server: str = ""
+    session: str = ""
+
+
+class Done(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=8):
+    """The result of a call; or an empty one, of what is no call."""
+
+    number: int
+    raw: bytes
+    is_error: bool = False
+    final: bool = True
+
+
+class Failed(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=9):
+    """Why a request has no result."""
+
+    number: int
+    fault: Fault
+
+
+class Listed(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=10):
+    """What a discovery found, as JSON; `number` is 0 where nobody has asked for it."""
+
+    number: int
+    server: str
+    listing: bytes
+
+
+class Stands(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=11):
+    """How a server fares."""
+
+    server: str
+    state: str
+    reason: str = ""
+    era: str | None = None
+    version: str = ""
+
+
+class Noticed(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=12):
+    """A notice for a listener, who is to say when it was `Taken`."""
+
+    number: int
+    listener: int
+    kind: str
+    params: bytes
+    method: str = ""
+    server: str = ""
+
+
+class Asked(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=13):
+    """A server's question to a listener."""
+
+    number: int
+    listener: int
+    method: str
+    params: bytes
+    server: str = ""
+
+
+class TakenBack(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=14):
+    """Nobody waits for the answer to a question any more."""
+
+    number: int
+
+
+FromGuest: TypeAlias = Sending | Asking | GivenUp | Taken | Answered | Saying | Left
+"""What the worker says that wants something."""
+
+FromHost: TypeAlias = Done | Failed | Listed | Stands | Noticed | Asked | TakenBack
+"""What the worker says that runs the server."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_from_guest = msgspec.msgpack.Decoder(FromGuest)
+_from_host = msgspec.msgpack.Decoder(FromHost)
+
+
+def encode(frame: FromGuest | FromHost) -> bytes:
+    """Return the bytes of a frame."""
+    return _encode(frame)
+
+
+def read_guest(data: bytes) -> FromGuest:
+    """Return what a worker says that wants something.
+
+    Raises:
+        msgspec.DecodeError: It is another version of this gateway, or none.
+    """
+    return _from_guest.decode(data)
+
+
+def read_host(data: bytes) -> FromHost:
+    """Return what a worker says that runs a server.
+
+    Raises:
+        msgspec.DecodeError: It is another version of this gateway, or none.
+    """
+    return _from_host.decode(data)
