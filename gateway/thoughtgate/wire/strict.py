@@ -3,11 +3,12 @@
 Never repairs: a document that two parsers could read differently is refused. Refused are
 duplicate keys, bad UTF-8, lone surrogates, NaN, numbers beyond a double, integers of more than
 4,096 digits and nesting deeper than the limit. Whole passes over the text run at C speed; Python
-code runs once per array or object.
+code runs once per array or object, and that only where there are many.
 """
 
 import json
 import re
+from itertools import chain
 
 import msgspec
 
@@ -30,8 +31,9 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 _LONG_INTEGER = re.compile(rb"(?<![0-9.])[0-9]{%d}" % (MAX_DIGITS + 1))
-_DIGIT_RUN = b"0" * (MAX_DIGITS + 1)
-_DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
+_SHORT = 4096
+_STRIDE = MAX_DIGITS // 2
+_LOOK = 32
 _CONTAINERS = frozenset({dict, list})
 
 
@@ -60,28 +62,42 @@ def dumps(value: JsonValue) -> bytes:
 
 
 def _check_structure(data: bytes, value: JsonValue, max_depth: int) -> None:
-    """Walk `value` level by level; a duplicate key in the text is one member fewer in it."""
+    """Hold the text against its value: how deep it nests, and that each key comes once.
+
+    A member whose key comes again is lost, and with it a colon.
+    """
+    colons = data.count(b":")
+    if (
+        len(data) < _SHORT
+        and data.count(b"{") + data.count(b"[") <= max_depth
+        and b"\\u003" not in data  # a colon that an escape spells would make up for one lost
+        and _encode(value).count(b":") == colons
+    ):
+        return
+    members = _members(value, max_depth)
+    if members != colons and members != _outside_strings(data).count(b":"):
+        key = _duplicate_key(data)
+        raise Malformed(message=f"not valid JSON: duplicate key {key}; send each key once")
+
+
+def _members(value: JsonValue, max_depth: int) -> int:
+    """Walk `value` level by level and return how many members its objects have."""
     members, depth, level = 0, 0, [value]
     while level:
         depth += 1
         if depth > max_depth:
             raise _too_deep(max_depth)
-        below: list[JsonValue] = []
-        for node in level:
-            children = node
-            if type(node) is dict:
-                members += len(node)
-                children = node.values()
-            below.extend([child for child in children if type(child) in _CONTAINERS])
-        level = below
-    if members and members != _outside_strings(data).count(b":"):
-        key = _duplicate_key(data)
-        raise Malformed(message=f"not valid JSON: duplicate key {key}; send each key once")
+        objects = [node for node in level if type(node) is dict]
+        arrays = [node for node in level if type(node) is list]
+        members += sum(map(len, objects))
+        children = chain(chain.from_iterable(map(dict.values, objects)), *arrays)
+        level = [child for child in children if type(child) in _CONTAINERS]
+    return members
 
 
 def _outside_strings(data: bytes) -> bytes:
     """Return well-formed JSON without its strings; each backslash there starts an escape."""
-    if b"\\" in data:
+    if b'\\"' in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     return b"".join(data.split(b'"')[::2])
 
@@ -102,8 +118,12 @@ def _duplicate_key(data: bytes) -> str:
 
 
 def _refuse_long_integers(data: bytes) -> None:
-    """Look for a long run of digits at C speed; only then ask whether it is an integer."""
-    if _DIGIT_RUN in data.translate(_DIGITS_TO_ZERO) and _LONG_INTEGER.search(
+    """Look for a long run of digits; only then ask whether it is an integer.
+
+    A run that is too long covers a whole stride, so it is enough to look where those begin.
+    """
+    strides = range(0, len(data), _STRIDE)
+    if any(data[at : at + _LOOK].isdigit() for at in strides) and _LONG_INTEGER.search(
         _outside_strings(data)
     ):
         raise Malformed(message=f"not valid JSON: an integer of more than {MAX_DIGITS} digits")

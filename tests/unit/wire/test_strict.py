@@ -38,6 +38,18 @@ def same(one: JsonValue, other: JsonValue) -> bool:
 def test_what_is_written_is_what_is_read(value: JsonValue) -> None:
     for text in (dumps(value), json.dumps(value).encode(), json.dumps(value, indent=1).encode()):
         assert same(parse(text, max_depth=99), value)
+        assert same(parse(text + b" " * 5000, max_depth=99), value)
+
+
+@given(
+    st.dictionaries(st.text(alphabet=':\\"{[a\u00e9'), JSON, min_size=1), st.sampled_from([0, 5000])
+)
+def test_a_member_written_once_more_is_found(value: dict[str, JsonValue], spaces: int) -> None:
+    again = json.dumps(next(iter(value)))
+    for text in (dumps(value), json.dumps(value).encode()):
+        twice = text[:-1] + b",%b:[]}" % again.encode()
+        with pytest.raises(Malformed, match="duplicate key"):
+            parse(twice + b" " * spaces, max_depth=99)
 
 
 @given(st.binary(max_size=40) | st.text(alphabet='{}[]":,0123456789eE+-.\\u \n', max_size=30))
@@ -90,11 +102,15 @@ def _finite(value: object) -> bool:
         b'{"\\"":1,"\\"":2}',
         b'{"a:":1,"b":{"a":1,"a":1}}',
         b'{"":0,"":0}',
+        b'{"a":1,"a":"\\u003a"}',
+        b'{"a":":","a":"\\u003A"}',
+        b'{"\\\\":1,"\\\\":2}',
     ],
 )
-def test_a_key_that_comes_twice_is_refused_and_named(text: bytes) -> None:
+@pytest.mark.parametrize("spaces", [0, 5000])
+def test_a_key_that_comes_twice_is_refused_and_named(text: bytes, spaces: int) -> None:
     with pytest.raises(Malformed, match="duplicate key"):
-        parse(text)
+        parse(text + b" " * spaces)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +121,12 @@ def test_a_key_that_comes_twice_is_refused_and_named(text: bytes) -> None:
         b'[{"a":1},{"a":1}]',
         b'{"x":"\\\\","y":":"}',
         b'{"A":1,"a":1}',
+        b'{"a":"\\u003a","b":":"}',
     ],
 )
-def test_keys_that_only_look_alike_are_read(text: bytes) -> None:
-    assert parse(text) == json.loads(text)
+@pytest.mark.parametrize("spaces", [0, 5000])
+def test_keys_that_only_look_alike_are_read(text: bytes, spaces: int) -> None:
+    assert parse(text + b" " * spaces) == json.loads(text)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +169,12 @@ def test_integers_are_exact_up_to_the_limit() -> None:
     for text in (longest + b"9", b"-9" + longest, b'["x",' + longest + b"9]"):
         with pytest.raises(Malformed, match="digits"):
             parse(text)
+
+
+@pytest.mark.parametrize("at", [0, 1, 2046, 2047, 2048, 2049, 4095, 4096, 10_001])
+def test_a_long_integer_is_found_wherever_it_stands(at: int) -> None:
+    with pytest.raises(Malformed, match="digits"):
+        parse(b"[" + b" " * at + b"9" * (MAX_DIGITS + 1) + b"]")
 
 
 def test_long_digits_that_are_no_integer_are_read() -> None:
