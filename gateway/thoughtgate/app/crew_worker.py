@@ -184,7 +184,8 @@ def _private(crew: Crew) -> Iterator[socket.socket]:
         try:
             yield private
         finally:
-            path.unlink(missing_ok=True)
+            for left in (path, crew.door(crew.index)):
+                left.unlink(missing_ok=True)
             with suppress(OSError):  # the parent removes the folder, unless it was lost
                 path.parent.rmdir()
 
