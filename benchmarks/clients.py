@@ -151,7 +151,16 @@ class HttpClient:
         writer.write(head.encode() + body)
 
     async def _post(self, body: bytes, extra: str = "") -> tuple[dict[str, str], bytes]:
+        if self._reader.at_eof():  # kept for too long, as the server saw it
+            self._writers.pop(0).close()
+            self._reader = await self._connect()
         self._send("POST", self._writers[0], body, extra)
+        try:
+            return await self._answer()
+        except (asyncio.IncompleteReadError, ConnectionError) as lost:
+            raise RequestFailed(repr(lost)) from lost
+
+    async def _answer(self) -> tuple[dict[str, str], bytes]:
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         pairs = (line.partition(":") for line in head.split("\r\n")[1:] if line)
         headers = {name.lower(): value.strip() for name, _, value in pairs}

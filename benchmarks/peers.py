@@ -1,4 +1,4 @@
-"""The gateways of others that we are measured beside: where they are, how to install and start them.
+"""The gateways of others that we measure ourselves beside: where they are, how to start them.
 
 Never in our own environment: each pins another version of the SDK. Run `python -m benchmarks.peers
 install` to fetch what the committed lock files say (`make bench` does).

@@ -46,7 +46,7 @@ def process(
             env={**os.environ, **(environ or {})},
             stdin=subprocess.DEVNULL,
             stdout=said,
-            stderr=said if log else None,
+            stderr=said,
             cwd=ROOT,
         ) as running,
     ):
