@@ -31,7 +31,7 @@ from thoughtgate.upstream.ports import Counts
 from thoughtgate.upstream.served import Watchers
 from thoughtgate.upstream.sharing import sharing_of
 
-AWAY = 5.0
+AWAY = 10.0
 """Seconds that a call waits for a worker that is being restarted."""
 
 SPARE = 5.0
