@@ -62,6 +62,7 @@ class AuditFile:
         self._database = database
         self._rule = rule
         self._connection: sqlite3.Connection | None = None
+        self._synced: bool | None = None
         self._chain: _Chain | None = None
 
     @property
@@ -123,14 +124,16 @@ class AuditFile:
         if self._connection is not None:
             with self._database.lock.held():
                 self._connection.close()
-            self._connection = None
+            self._connection = self._synced = None
 
     @contextmanager
     def _group(self, *, sync: bool) -> Iterator[sqlite3.Connection]:
         """Give one write transaction."""
         with trouble.translated(self._database.path), self._database.lock.held():
             connection = self._connection = self._connection or self._database.connect()
-            connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
+            if sync is not self._synced:
+                connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
+                self._synced = sync
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection

@@ -30,7 +30,7 @@ class AuditLimits:
     group is tried again, `checkpoint` when the heads of other chains are noted.
     """
 
-    linger: float = 0.02
+    linger: float = 0.1
     group: int = 256
     queue: int = 10_000
     retry: float = 0.5

@@ -35,11 +35,8 @@ from thoughtgate.telemetry.values import (
 KEPT = 1024
 """Names and shared attributes whose encoding is kept, each."""
 
-_KINDS: Final = {
-    SpanKind.INTERNAL: Span.SPAN_KIND_INTERNAL,
-    SpanKind.SERVER: Span.SPAN_KIND_SERVER,
-    SpanKind.CLIENT: Span.SPAN_KIND_CLIENT,
-}
+_KINDS: Final = (Span.SPAN_KIND_INTERNAL, Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CLIENT)
+_SERVER: Final = SpanKind.SERVER
 _LOCAL_PARENT, _REMOTE_PARENT = 0x100, 0x300
 """Flags of a span: that it is known where its parent is, and where."""
 
@@ -93,26 +90,33 @@ class Encoder:
         it does not look like success. A failure is ERROR with a cleaned, bounded description, even
         when cancelled.
         """
-        context, parent = record.context, record.parent_id
-        remote = parent and record.kind is SpanKind.SERVER
+        name, kind, context, parent, start, end, own, error, cancelled, shared = record
         span = Span(
             trace_id=context.trace_id.to_bytes(16, "big"),
             span_id=context.span_id.to_bytes(8, "big"),
             parent_span_id=parent.to_bytes(8, "big") if parent else b"",
-            name=self._name(record.name),
-            kind=_KINDS[record.kind],
-            start_time_unix_nano=record.start_ns,
-            end_time_unix_nano=max(record.start_ns, record.end_ns),  # the wall clock may step back
-            flags=_REMOTE_PARENT if remote else _LOCAL_PARENT,
+            name=self._name(name),
+            kind=_KINDS[kind],
+            start_time_unix_nano=start,
+            end_time_unix_nano=end if end > start else start,  # the wall clock may step back
+            flags=_REMOTE_PARENT if parent and kind is _SERVER else _LOCAL_PARENT,
         )
         if context.state:
             span.trace_state = trace_state(context.state)
-        if record.error is not None:
+        if error is not None:
             span.status.code = Status.STATUS_CODE_ERROR
-            span.status.message = description(record.error, self._redact)
-        shared = self._attributes(span, record)
+            span.status.message = description(error, self._redact)
+        kept = self._kept(shared)
+        if not kept.alone or not kept.names.isdisjoint(own):
+            own, kept = {**shared.attributes, **own}, _EMPTY
+        room = ATTRIBUTE_LIMIT - len(kept.names)
+        if len(own) > room or not self._fill_plain(span, own):
+            del span.attributes[:]
+            self._fill_any(span, own, room)
+        if cancelled and own.get(names.ERROR_TYPE) is None:
+            _fill(span, {names.ERROR_TYPE: names.ERROR_CANCELLED})
         data = span.SerializeToString()
-        return _head(ScopeSpans.SPANS_FIELD_NUMBER, len(data) + len(shared)) + data + shared
+        return _head(ScopeSpans.SPANS_FIELD_NUMBER, len(data) + len(kept.data)) + data + kept.data
 
     def request(self, spans: Iterable[bytes]) -> bytes:
         """Return the request that carries these spans."""
@@ -126,29 +130,18 @@ class Encoder:
     def _clean_name(self, name: str) -> str:
         return text_value(self._redact(name), DESCRIPTION_LIMIT)
 
-    def _attributes(self, span: Span, record: SpanRecord) -> bytes:
-        """Put a span's own attributes into it and return what it shares, encoded."""
-        own, kept = record.attributes, self._kept(record.shared)
-        if not kept.alone or not kept.names.isdisjoint(own):
-            own, kept = {**record.shared.attributes, **own}, _EMPTY
-        room = ATTRIBUTE_LIMIT - len(kept.names)
-        if not self._fill_plain(span, own, room):
-            del span.attributes[:]
-            self._fill_any(span, own, room)
-        if record.cancelled and own.get(names.ERROR_TYPE) is None:
-            _fill(span, {names.ERROR_TYPE: names.ERROR_CANCELLED})
-        return kept.data
-
-    def _fill_plain(self, span: Span, own: Mapping[str, object], room: int) -> bool:
+    def _fill_plain(self, span: Span, own: Mapping[str, object]) -> bool:
         """Add attributes that are as they should be; False when one needs a closer look."""
-        if len(own) > room:
-            return False
         add, redact_text = span.attributes.add, self._redact
         for name, value in own.items():
             if not _is_plain(name):
                 return False
             if type(value) is str:
-                if not value.isascii() or len(value) > VALUE_LIMIT or redact_text(value) != value:
+                if (
+                    not value.isascii()
+                    or len(value) > VALUE_LIMIT
+                    or redact_text(value) is not value
+                ):
                     return False
                 add(key=name).value.string_value = value
             elif type(value) is int and 0 <= value < _PLAIN_INT:
