@@ -32,12 +32,18 @@ class Porter:
     """Keeps connections until it is known where they go; `give` hands them over."""
 
     def __init__(
-        self, listening: socket.socket, selector: selectors.BaseSelector, count: int, give: Give
+        self,
+        listening: socket.socket,
+        selector: selectors.BaseSelector,
+        count: int,
+        give: Give,
+        kept: int = KEPT,
     ) -> None:
         self._listening = listening
         self._selector = selector
         self._count = count
         self._give = give
+        self._most = kept
         self._kept: dict[socket.socket, float] = {}
         self._half: dict[socket.socket, float] = {}
         self._unwanted: list[tuple[socket.socket, int | None]] = []
@@ -112,7 +118,7 @@ class Porter:
         self._rests_until = time.monotonic() + _REST
 
     def _receive(self, client: socket.socket) -> None:
-        if len(self._kept) + len(self._half) >= KEPT:
+        if len(self._kept) + len(self._half) >= self._most:
             self._hand(client, None)
             return
         try:
@@ -149,7 +155,7 @@ class Porter:
     def _hand(self, client: socket.socket, worker: int | None) -> None:
         if self._give(client, worker):
             client.close()
-        elif len(self._unwanted) < KEPT:
+        elif len(self._unwanted) < self._most:
             self._unwanted.append((client, worker))
         else:
             client.close()
