@@ -14,7 +14,7 @@ from thoughtgate.core.servers import ResultPolicy
 from thoughtgate.core.tools import Tool
 from thoughtgate.schema.checks import compiled
 from thoughtgate.schema.explain import Report, result_report
-from thoughtgate.wire.results import peek, structured
+from thoughtgate.wire.results import peek
 
 NOTE = "invalid_result"
 _INTERIM = "task"
@@ -67,5 +67,5 @@ def _report(tool: Tool, result: Result) -> Report | None:
     if not seen.has_structured:
         return _MISSING
     check = compiled(tool.digest + "#out", tool.output_schema)
-    value = structured(result.raw)
+    value = seen.structured()
     return None if check.is_valid(value) else check.report(value)

@@ -14,6 +14,7 @@ from thoughtgate.core.servers import Era
 from thoughtgate.core.tools import Item, Kind, Tool
 from thoughtgate.core.traces import SpanContext
 
+_FOUND = (Tool, Item)
 _LABEL = 32
 _LABELS = 1024
 """Labels that are kept, of the sessions that call most."""
@@ -154,7 +155,7 @@ class Retry:
     state: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Call:
     """One call of a tool, or one request for another item of a server.
 
@@ -170,6 +171,8 @@ class Call:
     counts how many calls stand around this one; `idempotency_key` is sent to servers that take
     one; `retry` is given when the server has asked for input before; `meant` is what the target
     stands for in its domain, once a stage above `resolved` has looked it up.
+
+    It has no slots: `calls.altered` copies it whole, several times for each call.
     """
 
     id: str
@@ -203,7 +206,7 @@ class Call:
     @property
     def found(self) -> Tool | Item:
         """Return what the call was resolved to; only stages below `resolved` may ask."""
-        if isinstance(self.target, Tool | Item):
+        if isinstance(self.target, _FOUND):
             return self.target
         raise TypeError(self.target)
 

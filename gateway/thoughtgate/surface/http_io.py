@@ -55,6 +55,7 @@ class HttpRequest:
     """One request at an MCP endpoint, its body not read yet.
 
     `crew` are the workers that it may be sent on to: nobody for one that came from another worker.
+    `whole` says that all of the body is there, so that nobody waits for it.
     """
 
     method: str
@@ -64,6 +65,7 @@ class HttpRequest:
     receive: Receive
     send: Send
     crew: Crew = ALONE
+    whole: bool = False
 
     def header(self, name: bytes) -> str | None:
         """Return a header's value without outer white space."""
@@ -128,6 +130,11 @@ async def read_body(request: HttpRequest, *, cap: int, seconds: float) -> bytes:
     length = request.headers.get(b"content-length", b"0")
     if length.isdigit() and (len(length) > 12 or int(length) > cap):
         raise _too_large(cap)
+    if request.whole:
+        body: bytes = (await request.receive()).get("body", b"")
+        if len(body) > cap:
+            raise _too_large(cap)
+        return body
     parts: list[bytes] = []
     size, more = 0, True
     try:

@@ -118,7 +118,8 @@ class TimedHttpProtocol(HttpToolsProtocol):
         cycle.message_event.set()
 
     def on_message_complete(self) -> None:
-        """Note that the body is whole."""
+        """Note that the body is whole; mostly before the application has begun."""
+        self.scope["state"]["whole"] = True
         cycle = self.cycle
         if not cycle.response_complete:
             cycle.more_body = False

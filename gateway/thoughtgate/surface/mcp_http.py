@@ -111,6 +111,7 @@ class McpFront:
                 receive=receive,
                 send=send,
                 crew=crew,
+                whole=scope.get("state", {}).get("whole", False),
             )
             await self._serve(request)
         except Refusal as error:

@@ -22,7 +22,6 @@ SESSION_HEADER: Final = "mcp-session-id"
 VERSION_HEADER: Final = "mcp-protocol-version"
 LAST_EVENT_HEADER: Final = "last-event-id"
 
-_MARKS = (b'"resultType"', b"io.modelcontextprotocol", b"\\u00")
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _value = msgspec.json.Decoder().decode
 
@@ -119,16 +118,21 @@ def list_result(items: bytes, cursor: str | None, key: str = "tools") -> bytes:
 
 def finish(result: bytes) -> bytes:
     """Return a server's result for a client of this era: the other era's marks taken out."""
-    if not any(mark in result for mark in _MARKS):
+    if not _is_marked(result):
         return result
     return _without(_members(result), "resultType")
 
 
 def finish_read(result: bytes) -> bytes:
     """Return the result of `resources/read`: what the other era says of caching is left out too."""
-    if not any(mark in result for mark in (*_MARKS, b'"ttlMs"', b'"cacheScope"')):
+    if not (_is_marked(result) or b'"ttlMs"' in result or b'"cacheScope"' in result):
         return result
     return _without(_members(result), "resultType", "ttlMs", "cacheScope")
+
+
+def _is_marked(result: bytes) -> bool:
+    """Tell whether a result may hold a mark of the other era, as it is or with a letter escaped."""
+    return b'"resultType"' in result or b"io.modelcontextprotocol" in result or b"\\u00" in result
 
 
 def _without(members: dict[str, msgspec.Raw], *foreign: str) -> bytes:

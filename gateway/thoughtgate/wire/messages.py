@@ -3,7 +3,6 @@
 Never touches a result: its bytes go through as they came, strictly checked but not rebuilt.
 """
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -29,8 +28,7 @@ class BadMessage(Malformed):
         self.id = id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A request; absent `params` read as an empty object."""
 
     id: MessageId
@@ -38,24 +36,21 @@ class Request:
     params: JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notification:
+class Notification(msgspec.Struct, frozen=True, kw_only=True):
     """A notification; absent `params` read as an empty object."""
 
     method: str
     params: JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A successful reply; `result` is the result object's own bytes."""
 
     id: MessageId
     result: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """An error reply; `id` is None when the request's id could not be read."""
 
     id: MessageId | None

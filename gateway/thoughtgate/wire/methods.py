@@ -68,8 +68,7 @@ _HOP_KEYS = frozenset({"progressToken", "traceparent", "tracestate"})
 _RANK = {level: rank for rank, level in enumerate(LOG_LEVELS)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meta:
+class Meta(msgspec.Struct, frozen=True, kw_only=True):
     """A request's `_meta`: `kept` goes on to the next hop, the rest was for us."""
 
     kept: JsonObject

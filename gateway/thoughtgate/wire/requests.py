@@ -5,8 +5,9 @@ reads the other writes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.tools import Item, Kind, Tool
@@ -28,8 +29,7 @@ _REFERENCE_OF: Final = {kind: (type_, key) for type_, (kind, key) in _REFERENCES
 _NOT_EXTRA: Final = frozenset({"_meta", "inputResponses", "requestState"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What a request asks for. `kind` is None for a tool; `extra` are members we do not know."""
 
     kind: Kind | None
@@ -84,8 +84,8 @@ def _wanted(kind: Kind | None, member: str, rest: JsonObject, meta: Meta) -> Wan
         raise invalid_params(message=f'"{member}" must be a string')
     if type(arguments) is not dict:
         raise invalid_params(message='"arguments" must be an object; leave it out when empty')
-    known = {member, "arguments"}
-    extra = {k: v for k, v in rest.items() if k not in known and k not in _NOT_EXTRA}
+    known = {member, "arguments", *_NOT_EXTRA}
+    extra = {k: v for k, v in rest.items() if k not in known}
     return Wanted(kind=kind, name=name, arguments=arguments, extra=extra, meta=meta)
 
 

@@ -3,7 +3,6 @@
 Works only on bytes that `wire.messages` or `wire.strict` have checked.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -13,11 +12,9 @@ from thoughtgate.wire.methods import RESERVED
 from thoughtgate.wire.strict import dumps
 
 _ABSENT = msgspec.Raw(b"")
-_TYPE_MARKS = (b'"resultType"', b"\\u00")  # as it is, or with a letter escaped
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peek:
+class Peek(msgspec.Struct, frozen=True, kw_only=True):
     """What the path needs to know of a result.
 
     `structured_raw` is the bytes of `structuredContent`, empty when it is absent; `result_type` is
@@ -28,6 +25,10 @@ class Peek:
     has_structured: bool
     structured_raw: bytes
     result_type: str
+
+    def structured(self) -> JsonValue:
+        """Return `structuredContent`, None when it is absent."""
+        return _value(self.structured_raw) if self.structured_raw else None
 
 
 class _Outline(msgspec.Struct, rename="camel"):
@@ -65,12 +66,12 @@ def peek(raw: bytes) -> Peek:
 
 def result_type(raw: bytes) -> str:
     """Return the `resultType`, empty when there is none; cheap when nothing hints at one."""
-    return peek(raw).result_type if any(mark in raw for mark in _TYPE_MARKS) else ""
+    return peek(raw).result_type if _may_be_typed(raw) else ""
 
 
 def untyped(raw: bytes) -> bytes:
     """Return a result without `resultType`, which a server of the handshake era cannot mean."""
-    if not any(mark in raw for mark in _TYPE_MARKS):
+    if not _may_be_typed(raw):
         return raw
     members = _members(raw)
     if "resultType" not in members:
@@ -81,8 +82,12 @@ def untyped(raw: bytes) -> bytes:
 
 def structured(raw: bytes) -> JsonValue:
     """Return `structuredContent`, None when it is absent (ask `peek` to tell absent from null)."""
-    found = bytes(_outline(raw).structured_content)
-    return _value(found) if found else None
+    return peek(raw).structured()
+
+
+def _may_be_typed(raw: bytes) -> bool:
+    """Tell whether a result may have a `resultType`, as it is or with a letter escaped."""
+    return b'"resultType"' in raw or b"\\u00" in raw
 
 
 def text(raw: bytes) -> str:
