@@ -4,10 +4,37 @@ Never beyond loopback: the configuration has been held to that.
 """
 
 import os
+import resource
 import socket
+from dataclasses import dataclass
+from typing import Final
 
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.errors import ConfigError
+
+_SHARE: Final = 4
+"""One part in so many of the open files is kept for servers, the registry and refused clients."""
+
+_MOST: Final = 1_000_000
+_BACKLOG: Final = 2048
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """How many clients may be connected, and how many more may wait to be refused."""
+
+    clients: int
+    backlog: int
+
+
+def room() -> Room:
+    """Return the room that the system's limit of open files leaves."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if not 0 < limit < _MOST:
+        limit = _MOST
+    kept = limit // _SHARE
+    clients = limit - kept - len(os.listdir("/dev/fd"))
+    return Room(clients=max(clients, 1), backlog=min(max(kept // 2, 1), _BACKLOG))
 
 
 def bound(loaded: Loaded) -> socket.socket:

@@ -19,7 +19,7 @@ from thoughtgate.app.admin_routes import ROUTES
 from thoughtgate.app.admin_token import TOKEN_FILE, ensured_token
 from thoughtgate.app.colleagues import NOBODY, Colleagues
 from thoughtgate.app.compose import VERSION, App, opened
-from thoughtgate.app.listening import address, bound
+from thoughtgate.app.listening import address, bound, room
 from thoughtgate.app.presence import presence_of, present
 from thoughtgate.app.readiness import Prober
 from thoughtgate.app.reloading import Reloader
@@ -279,6 +279,7 @@ def face_settings(app: App) -> FaceSettings:
 
 def uvicorn_config(app: App, front: Asgi) -> uvicorn.Config:
     """Return how uvicorn serves an ASGI application of ours."""
+    seats = room()
     return uvicorn.Config(
         front,
         loop="none",
@@ -291,5 +292,7 @@ def uvicorn_config(app: App, front: Asgi) -> uvicorn.Config:
         date_header=False,
         proxy_headers=False,
         timeout_keep_alive=75,
+        limit_concurrency=seats.clients,
+        backlog=seats.backlog,
         timeout_graceful_shutdown=app.loaded.settings.gateway.grace,
     )

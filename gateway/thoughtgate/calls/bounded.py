@@ -48,7 +48,7 @@ async def _within(call: Call, call_next: Next, grace: float) -> Result:
         if not limit.expired:
             raise
         raise UpstreamTimeout(
-            message=f"{call.found.server} did not answer in time; the outcome is unknown"
+            message=f"server {call.found.server}: it did not answer in time"
         ) from None
 
 

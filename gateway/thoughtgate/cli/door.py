@@ -14,7 +14,7 @@ import click
 
 from thoughtgate.cli.exits import Exit, code_of
 from thoughtgate.cli.output import note, show
-from thoughtgate.core.errors import ConfigError, GateError
+from thoughtgate.core.errors import ConfigError, GateError, told
 from thoughtgate.core.json import JsonObject
 
 DEBUG = "THOUGHTGATE_DEBUG"
@@ -44,7 +44,7 @@ class Door(click.Group):
             _tell(args, "usage", error.format_message(), {})
             code = Exit.USAGE
         except GateError as error:
-            note(f"error: {error.message}")
+            note(f"error: {told(error)}")
             _tell(args, error.code, error.message, error.data)
             code = code_of(error)
         return code

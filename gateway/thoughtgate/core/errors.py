@@ -34,7 +34,7 @@ Never carries a secret or an argument value; `data` is JSON and may reach a clie
     └── OutOfOrder                 an event that cannot happen in this state: our own bug
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from thoughtgate.core.json import JsonObject, JsonValue
@@ -140,9 +140,13 @@ class Overloaded(CallerError):
 
 
 class UpstreamError(GateError):
-    """The tool server was wrong."""
+    """The tool server was wrong; `outcome` says what is known of what it was asked to do.
+
+    Empty where its own words say that, else a key of `OUTCOMES`.
+    """
 
     code = "upstream_error"
+    outcome: ClassVar[str] = ""
 
 
 class UpstreamReplied(UpstreamError):
@@ -161,30 +165,49 @@ class UpstreamUnreachable(UpstreamError):
     """The request provably never left this process; sending it again is safe."""
 
     code = "upstream_unreachable"
+    outcome = "not_sent"
 
 
 class UpstreamLost(UpstreamError):
     """The connection broke after the request may have been sent: the outcome is unknown."""
 
     code = "upstream_lost"
+    outcome = "unknown"
 
 
 class UpstreamTimeout(UpstreamError):
     """No answer within the deadline: the outcome is unknown."""
 
     code = "upstream_timeout"
+    outcome = "unknown"
 
 
 class UpstreamGarbled(UpstreamError):
     """The tool server spoke, but not the protocol, or beyond a limit."""
 
     code = "upstream_garbled"
+    outcome = "unknown"
 
 
 class UpstreamDenied(UpstreamError):
     """The tool server refuses our credentials: an operator must act."""
 
     code = "upstream_denied"
+    outcome = "not_done"
+
+
+OUTCOMES: Mapping[str, str] = {
+    "not_sent": "nothing was sent",
+    "not_done": "it was not carried out",
+    "unknown": "the outcome is unknown",
+}
+"""What is known of the outcome of a call that a server failed, in words."""
+
+
+def told(error: GateError) -> str:
+    """Return an error's message and, where a server failed, what is known of the outcome."""
+    known = OUTCOMES.get(error.outcome) if isinstance(error, UpstreamError) else None
+    return f"{error.message}; {known}" if known else error.message
 
 
 class InvalidResult(UpstreamError):

@@ -20,8 +20,9 @@ from thoughtgate.core.errors import (
     UpstreamError,
     UpstreamLost,
     UpstreamReplied,
+    told,
 )
-from thoughtgate.core.json import JsonObject, JsonValue
+from thoughtgate.core.json import JsonValue
 from thoughtgate.core.servers import Era
 from thoughtgate.wire import codes
 from thoughtgate.wire.messages import BadMessage, MessageId, encode_failure, encode_reply
@@ -83,8 +84,9 @@ def result_for_models(error: GateError) -> bytes | None:
     """Return the error of a call as a tool's result, None when it is a protocol error."""
     if not isinstance(error, _FOR_MODELS) or isinstance(error, UpstreamReplied):
         return None
-    shown: dict[str, Any] = {**error.data, "error": error.code, "message": error.message}
-    return make_result(text=error.message, structured=shown, is_error=True)
+    text = told(error)
+    structured = {**_data(error), "message": text}
+    return make_result(text=text, structured=structured, is_error=True)
 
 
 def failed_by(error: GateError) -> Failed:
@@ -98,7 +100,7 @@ def failed_by(error: GateError) -> Failed:
     if isinstance(error, Malformed | UnknownTarget | InvalidArguments):
         return Failed(codes.INVALID_PARAMS, error.message, _data(error))
     if isinstance(error, _FOR_MODELS):
-        return Failed(codes.INTERNAL_ERROR, error.message, _data(error))
+        return Failed(codes.INTERNAL_ERROR, told(error), _data(error))
     return _bug()
 
 
@@ -117,8 +119,11 @@ def no_resource(uri: str, era: Era) -> BadMessage:
     return error
 
 
-def _data(error: GateError) -> JsonObject:
-    return {**error.data, "error": error.code}
+def _data(error: GateError) -> dict[str, Any]:
+    data = {**error.data, "error": error.code}
+    if isinstance(error, UpstreamError) and error.outcome:
+        data["outcome"] = error.outcome
+    return data
 
 
 def _relayed(error: UpstreamReplied) -> Failed:

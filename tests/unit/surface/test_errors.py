@@ -45,6 +45,15 @@ FOR_MODELS = {
     "upstream_denied", "upstream_lost", "upstream_timeout", "upstream_garbled", "invalid_result",
 }  # fmt: skip
 
+OUTCOMES = {
+    "upstream_unreachable": "not_sent",
+    "upstream_denied": "not_done",
+    "upstream_lost": "unknown",
+    "upstream_timeout": "unknown",
+    "upstream_garbled": "unknown",
+}
+"""What a caller is told of a call that a server failed."""
+
 
 @pytest.mark.parametrize("kind", list(tree()))
 def test_every_error_is_a_result_for_models_or_a_failure(kind: type[GateError]) -> None:
@@ -54,8 +63,11 @@ def test_every_error_is_a_result_for_models_or_a_failure(kind: type[GateError]) 
     if raw is not None:
         result = json.loads(raw)
         assert result["isError"]
-        assert result["content"] == [{"type": "text", "text": SAID}]
+        known = OUTCOMES.get(kind.code, "")
+        words = f"{SAID}; {errors.OUTCOMES[known]}" if known else SAID
+        assert result["content"] == [{"type": "text", "text": words}]
         assert result["structuredContent"]["error"] == kind.code
+        assert result["structuredContent"].get("outcome", "") == known
     failed = failed_by(error)
     assert SECRET not in str(failed)
 

@@ -65,7 +65,7 @@ async def test_a_stream_that_never_showed_a_sign_of_life_may_be_silent(
         pulse.beat([])
         for _ in range(5):
             pulse.beat([Event(data=b"{}")])
-        await asyncio.sleep(0.01)
+        await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.01)
 
 
 async def test_a_stream_that_was_silent_for_too_long_is_lost(
