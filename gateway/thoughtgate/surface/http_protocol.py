@@ -15,6 +15,8 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from thoughtgate.surface.http_cycle import Cycle
+from thoughtgate.surface.http_io import Receive, Refusal, Scope, Send, refuse
+from thoughtgate.wire import codes
 
 
 class TimedHttpProtocol(HttpToolsProtocol):
@@ -36,8 +38,13 @@ class TimedHttpProtocol(HttpToolsProtocol):
         self._waiting = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """Start the clock: a connection is opened to send something."""
+        """Start the clock: a connection is opened to send something.
+
+        One beyond uvicorn's `limit_concurrency` is answered once, that there is no room.
+        """
         super().connection_made(transport)
+        if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
+            self.app = full
         line = transport.get_extra_info("socket")
         if hasattr(socket, "TCP_USER_TIMEOUT") and line.family != socket.AF_UNIX:
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, self.unread_ms)
@@ -136,3 +143,10 @@ class TimedHttpProtocol(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+async def full(scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse whatever is asked: an ASGI application for one client too many."""
+    message = "too many clients are connected; try again in a moment"
+    later = ((b"retry-after", b"1"),)
+    await refuse(send, Refusal(503, message=message, code=codes.INTERNAL_ERROR, headers=later))
