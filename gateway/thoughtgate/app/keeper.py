@@ -8,11 +8,11 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from thoughtgate.app.admission import part_of, remembered
+from thoughtgate.app.admission import Parts, remembered
 from thoughtgate.app.entries import all_domains, all_servers
 from thoughtgate.app.logins import read_logins
 from thoughtgate.app.reasoning import with_engine
-from thoughtgate.calls.gateway import Gateway
+from thoughtgate.calls.gateway import Gateway, Update
 from thoughtgate.catalog import Part
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.domains import Domain
@@ -54,6 +54,7 @@ class Keeper:
         self._built_in = tuple(built_in)
         self._servers: dict[str, Server] = {}
         self._listings: dict[str, Listing] = {}
+        self._parts = Parts(registry)
         self._heard: dict[str, Listing] = {}
         self._woken = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -194,22 +195,26 @@ class Keeper:
                     await self._take_in(self._servers[name], listing)
 
     async def _take_in(self, server: Server, listing: Listing) -> None:
+        known = self._listings.get(server.name)
         try:
             part = await asyncio.to_thread(self._recorded, listing, server)
         except GateError as error:
             _log.error("server %s: its tools cannot be taken in: %s", server.name, error.message)
             return
-        known = self._listings.get(server.name)
         if known is None or known.warnings != listing.warnings:
             for warning in listing.warnings:
                 _log.warning("server %s: %s", server.name, warning)
         self._listings[server.name] = listing
-        self._gateway.update(part, server)
+        await self._change(Update(parts=((part, server),)))
+
+    async def _change(self, update: Update) -> None:
+        """Let an update take effect; what takes long is done beside the calls that go on."""
+        self._gateway.adopt(await asyncio.to_thread(self._gateway.prepared, update))
 
     def _recorded(self, listing: Listing, server: Server) -> Part:
         if self._upstreams.served(server.name) is not None:  # else the worker that runs it does
             self._registry.record_listing(listing)
-        return part_of(listing, server, self._loaded, self._registry)
+        return self._parts.of(listing, server, self._loaded)
 
     async def _follow_registry(self) -> None:
         try:
@@ -232,12 +237,12 @@ class Keeper:
         self._servers = {server.name: server for server in servers}
         logged_in = await self._follow_logins()
         await self._upstreams.apply(servers)
-        for name in set(self._listings) - {part.server for part in parts}:
+        gone = frozenset(self._listings) - {part.server for part in parts}
+        for name in gone:
             del self._listings[name]
-            self._gateway.drop(name)
-        for part in parts:
-            self._gateway.update(part, self._servers[part.server])
-        self._gateway.set_domains(domains)
+            self._parts.drop(name)
+        with_servers = tuple((part, self._servers[part.server]) for part in parts)
+        await self._change(Update(parts=with_servers, gone=gone, domains=domains))
         if follows and new:
             self.begin_discovery(new, _log.info)
         if follows and logged_in:
@@ -266,7 +271,7 @@ class Keeper:
             listing = self._seen(server) or remembered(server, self._registry)
             if server.enabled and listing is not None:
                 self._listings[server.name] = listing
-                parts.append(part_of(listing, server, self._loaded, self._registry))
+                parts.append(self._parts.of(listing, server, self._loaded))
         domains = tuple(map(with_engine, all_domains(self._loaded, self._registry)))
         return servers, domains, parts
 

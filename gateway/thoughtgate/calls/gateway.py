@@ -5,18 +5,18 @@ calls that began before it end on the old one.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field
 
 from thoughtgate.calls.path import Equipment, explain, path
 from thoughtgate.calls.resolved import unknown
 from thoughtgate.calls.sent import peer
 from thoughtgate.calls.snapshot import Snapshot
-from thoughtgate.catalog import Catalog, Part, merge
+from thoughtgate.catalog import Catalog, Part, merge, settled
 from thoughtgate.core.calls import Call, Listener, Result
 from thoughtgate.core.domains import Domain
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Server
-from thoughtgate.views import View
+from thoughtgate.views import View, build
 
 Watcher = Callable[[frozenset[tuple[str, str]]], None]
 """Takes which lists changed: pairs of a domain and `tools`, `prompts` or `resources`."""
@@ -24,18 +24,48 @@ Watcher = Callable[[frozenset[tuple[str, str]]], None]
 _MAX_GONE = 200
 """Names that a domain remembers to have shown earlier."""
 
+_NOTHING = Snapshot(catalog=merge(()), domains={})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What changes at once: what servers offer now, which are gone, and all domains, or None.
+
+    `parts` go with the servers that they are of.
+    """
+
+    parts: tuple[tuple[Part, Server], ...] = ()
+    gone: frozenset[str] = frozenset()
+    domains: tuple[Domain, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Inputs:
+    """What a snapshot is made of, by server; replaced as a whole, never changed."""
+
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    servers: Mapping[str, Server] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """An update with the snapshot that it leads to from the one before."""
+
+    update: Update
+    before: Snapshot
+    inputs: _Inputs
+    after: Snapshot
+    changed: frozenset[tuple[str, str]]
+
 
 class Gateway:
     """Everything that clients and runs call through; belongs to one event loop."""
 
     def __init__(self, equipment: Equipment, *, domains: Iterable[Domain] = ()) -> None:
         self._equipment = equipment
-        self._parts: dict[str, Part] = {}
-        self._servers: dict[str, Server] = {}
+        self._inputs = _Inputs()
         self._watchers: list[Watcher] = []
-        self._snapshot = Snapshot(
-            catalog=merge(()), domains={domain.name: domain for domain in domains}
-        )
+        self._snapshot = _after(_NOTHING, merge(()), {one.name: one for one in domains}, {})
         self._path = path(self._snapshot, equipment)
 
     async def call(self, call: Call) -> Result:
@@ -92,73 +122,107 @@ class Gateway:
 
     def update(self, part: Part, server: Server) -> None:
         """Put what a server offers now in the place of what it offered before."""
-        self._parts[part.server] = part
-        self._servers[part.server] = server
-        self._renew(merge(self._parts.values()), self._snapshot.domains)
+        self.adopt(self.prepared(Update(parts=((part, server),))))
 
     def drop(self, server: str) -> None:
         """Forget a server and its tools; its running calls end as they can."""
-        self._servers.pop(server, None)
-        if self._parts.pop(server, None) is not None:
-            self._renew(merge(self._parts.values()), self._snapshot.domains)
+        self.adopt(self.prepared(Update(gone=frozenset({server}))))
 
     def set_domains(self, domains: Iterable[Domain]) -> None:
         """Replace all domains."""
-        self._renew(self._snapshot.catalog, {domain.name: domain for domain in domains})
+        self.adopt(self.prepared(Update(domains=tuple(domains))))
+
+    def prepared(self, update: Update) -> Prepared:
+        """Return what `adopt` takes: every view as it will be.
+
+        It changes nothing, so it may run in a thread: with thousands of tools it takes its time.
+        """
+        before, inputs = self._snapshot, _updated(self._inputs, update)
+        catalog, domains = before.catalog, before.domains
+        if inputs.parts != self._inputs.parts:
+            catalog = merge(inputs.parts.values(), earlier=catalog)
+        if update.domains is not None:
+            domains = {domain.name: domain for domain in update.domains}
+        after = _after(before, catalog, domains, inputs.servers)
+        changed = {
+            (name, which) for name in before.views for which in _changed(name, before, after)
+        }
+        return Prepared(
+            update=update,
+            before=before,
+            inputs=inputs,
+            after=after,
+            changed=frozenset(changed),
+        )
+
+    def adopt(self, prepared: Prepared) -> None:
+        """Let an update take effect, and tell of it."""
+        if prepared.before is not self._snapshot:  # another one came first
+            prepared = self.prepared(prepared.update)
+        self._inputs, self._snapshot = prepared.inputs, prepared.after
+        self._path = path(self._snapshot, self._equipment)
+        if prepared.changed:
+            for watcher in list(self._watchers):
+                watcher(prepared.changed)
 
     def watch(self, callback: Watcher) -> Callable[[], None]:
-        """Call back when lists that domains show have changed; returns how to stop that.
-
-        A domain that nobody has looked at yet is not told of.
-        """
+        """Call back when lists that domains show have changed; returns how to stop that."""
         self._watchers.append(callback)
         return lambda: self._watchers.remove(callback)
 
-    def _renew(self, catalog: Catalog, domains: Mapping[str, Domain]) -> None:
-        before = self._snapshot
-        after = Snapshot(
-            catalog=catalog,
-            domains=domains,
-            earlier=before.views,
-            peers={name: peer(server) for name, server in self._servers.items()},
-            views={
-                name: view
-                for name, view in before.views.items()
-                if view.catalog == catalog.revision and view.domain == domains.get(name)
-            },
-        )
-        changed = frozenset(
-            (name, which) for name in before.views for which in _changed(name, before, after)
-        )
-        tools = [name for name, which in changed if which == "tools"]
-        self._snapshot = replace(after, gone=_gone(tools, before, after))
-        self._path = path(self._snapshot, self._equipment)
-        if changed:
-            for watcher in list(self._watchers):
-                watcher(changed)
+
+def _updated(inputs: _Inputs, update: Update) -> _Inputs:
+    parts, servers = dict(inputs.parts), dict(inputs.servers)
+    for name in update.gone:
+        parts.pop(name, None)
+        servers.pop(name, None)
+    for part, server in update.parts:
+        parts[part.server] = settled(part, inputs.parts.get(part.server))
+        servers[part.server] = server
+    return _Inputs(parts=parts, servers=servers)
+
+
+def _after(
+    before: Snapshot,
+    catalog: Catalog,
+    domains: Mapping[str, Domain],
+    servers: Mapping[str, Server],
+) -> Snapshot:
+    """Return the catalogue with the views of all domains over it, as few as possible built anew."""
+    views: dict[str, View] = {}
+    for name, domain in domains.items():
+        known = before.views.get(name)
+        same = known and before.catalog is catalog and known.domain == domain
+        views[name] = known if known and same else build(domain, catalog, earlier=known)
+    return Snapshot(
+        catalog=catalog,
+        domains=domains,
+        peers={name: peer(server) for name, server in servers.items()},
+        gone=_gone(before, catalog, views),
+        views=views,
+    )
 
 
 def _changed(domain: str, before: Snapshot, after: Snapshot) -> Iterable[str]:
-    """Return the lists of a domain that clients would see differently. Builds the new view."""
+    """Return the lists of a domain that clients would see differently."""
     shown = before.views[domain]
-    if domain not in after.domains:
+    if domain not in after.views:
         lists = {"tools": shown.entries, "prompts": shown.prompts, "resources": shown.resources}
         return [which for which, things in lists.items() if things]
-    revisions = after.view(domain).revisions
+    revisions = after.views[domain].revisions
     return [which for which, seen in shown.revisions.items() if revisions[which] != seen]
 
 
 def _gone(
-    changed: Iterable[str], before: Snapshot, after: Snapshot
+    before: Snapshot, catalog: Catalog, views: Mapping[str, View]
 ) -> Mapping[str, Mapping[str, str]]:
     """Return the names that domains no longer show, the latest of them, with the revision."""
-    gone = {name: names for name, names in before.gone.items() if name in after.domains}
-    for domain in changed:
-        if domain not in after.domains:
+    gone = {name: names for name, names in before.gone.items() if name in views}
+    for domain, view in views.items():
+        known = before.views.get(domain)
+        if known is None or known.revision == view.revision:
             continue
-        shown = after.view(domain).table
-        lost = dict.fromkeys(before.views[domain].table, after.catalog.revision)
-        names = {**gone.get(domain, {}), **lost}
-        kept = [(name, revision) for name, revision in names.items() if name not in shown]
+        names = {**gone.get(domain, {}), **dict.fromkeys(known.table, catalog.revision)}
+        kept = [(name, revision) for name, revision in names.items() if name not in view.table]
         gone[domain] = dict(kept[-_MAX_GONE:])
     return gone

@@ -11,7 +11,7 @@ from thoughtgate.core.calls import Call, ItemName, ToolName
 from thoughtgate.core.domains import Domain
 from thoughtgate.core.errors import UnknownTarget
 from thoughtgate.core.tools import Item, Tool
-from thoughtgate.views import Entry, View, build
+from thoughtgate.views import Entry, View
 
 Attributes = Mapping[str, object]
 
@@ -21,29 +21,24 @@ class Snapshot:
     """One catalogue and the domains over it.
 
     `peers` are span attributes by server; `gone` holds, by domain, the names that were shown
-    earlier and the catalogue revision that took them away. `views` fills as domains are asked for,
-    with the help of the `earlier` ones.
+    earlier and the catalogue revision that took them away; `views` has one of every domain.
     """
 
     catalog: Catalog
     domains: Mapping[str, Domain]
     peers: Mapping[str, Attributes] = field(default_factory=dict)
     gone: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    views: dict[str, View] = field(default_factory=dict)
-    earlier: Mapping[str, View] = field(default_factory=dict)
+    views: Mapping[str, View] = field(default_factory=dict)
 
     def view(self, domain: str) -> View:
-        """Return a domain's view, built when it is first asked for.
+        """Return a domain's view.
 
         Raises:
             UnknownTarget: There is no such domain.
         """
         found = self.views.get(domain)
         if found is None:
-            if domain not in self.domains:
-                raise UnknownTarget(name=domain, kind="domain")
-            found = build(self.domains[domain], self.catalog, earlier=self.earlier.get(domain))
-            self.views[domain] = found
+            raise UnknownTarget(name=domain, kind="domain")
         return found
 
     def entry(self, call: Call) -> Entry | None:

@@ -8,6 +8,7 @@ import re
 import time
 from dataclasses import dataclass
 
+import msgspec
 from sqlalchemy import Connection, select
 from sqlalchemy.dialects.sqlite import insert
 
@@ -17,6 +18,7 @@ from thoughtgate.core.json import JsonValue
 from thoughtgate.registry import tables
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_decode = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,4 +68,7 @@ def to_json(value: JsonValue) -> bytes:
 
 def from_json(text: bytes) -> JsonValue:
     """Return what `to_json` was given."""
-    return json.loads(text)
+    try:
+        return _decode(text)
+    except msgspec.DecodeError:  # lone surrogates are no UTF-8
+        return json.loads(text)

@@ -6,13 +6,22 @@ import pytest
 
 from tests.support.waiting import until, within
 from tests.unit.calls.conftest import Bench
+from thoughtgate.calls.gateway import Update
+from thoughtgate.catalog import Part, admit
 from thoughtgate.core.calls import Call, Result
 from thoughtgate.core.domains import Domain, ToolDress
 from thoughtgate.core.errors import UnknownTarget
-from thoughtgate.core.servers import LocalTransport
+from thoughtgate.core.servers import LocalTransport, Server
 from thoughtgate.core.tools import Effect
 from thoughtgate.testing.sender import EMPTY
-from thoughtgate.testing.values import make_definition
+from thoughtgate.testing.values import make_definition, make_listing, make_server
+
+
+def listed(name: str, *tools: str) -> tuple[Part, Server]:
+    """Return what a server adds to a catalogue, with the server."""
+    server = make_server(name)
+    listing = make_listing(name, *tools)
+    return admit(listing, server=server, effects={}, reject=lambda schema: None), server
 
 
 async def test_a_call_reaches_the_tool_that_its_name_stands_for(bench: Bench) -> None:
@@ -129,13 +138,11 @@ def test_only_domains_whose_list_changed_are_announced(bench: Bench) -> None:
     bench.domains = (
         Domain(name="default"),
         Domain(name="logs", include=("logs/*",)),
-        Domain(name="unseen"),
+        Domain(name="none", exclude=("*",)),
     )
     bench.offer("files", "read")
     heard: list[frozenset[tuple[str, str]]] = []
     stop = bench.gateway.watch(heard.append)
-    for domain in ("default", "logs"):
-        bench.gateway.view(domain)
     bench.offer("files", "read", "write")
     bench.offer("files", "read", "write")
     bench.offer("files", "write", "read", effects={"read": Effect.READ})
@@ -154,8 +161,6 @@ def test_a_changed_domain_is_announced_and_a_removed_one_too(bench: Bench) -> No
     bench.offer("files", "read")
     heard: list[frozenset[tuple[str, str]]] = []
     bench.gateway.watch(heard.append)
-    for domain in ("default", "other"):
-        bench.gateway.view(domain)
     bench.gateway.set_domains([Domain(name="default", instructions="new"), Domain(name="other")])
     assert not heard
     assert bench.gateway.view("default").instructions == "new"
@@ -220,3 +225,33 @@ def test_explain_says_what_happens_to_a_call_of_one_tool(bench: Bench) -> None:
     assert "/data" not in str(told)
     with pytest.raises(UnknownTarget):
         bench.gateway.explain("default", "files__nothing")
+
+
+def test_every_view_is_ready_before_an_update_takes_effect(bench: Bench) -> None:
+    bench.domains = (Domain(name="default"), Domain(name="logs", include=("logs/*",)))
+    bench.offer("files", "read")
+    part, server = listed("logs", "tail")
+    prepared = bench.gateway.prepared(Update(parts=((part, server),)))
+    assert list(bench.gateway.view("logs").table) == []
+    assert list(prepared.after.views["logs"].table) == ["logs__tail"]
+    before = bench.gateway.view("default")
+    bench.gateway.adopt(prepared)
+    assert bench.gateway.view("logs") is prepared.after.views["logs"]
+    assert bench.gateway.view("default").slices[0] is before.slices[0]
+
+
+def test_updates_that_were_prepared_beside_one_another_all_take_effect(bench: Bench) -> None:
+    bench.offer("files", "read")
+    first = bench.gateway.prepared(Update(parts=(listed("logs", "tail"),)))
+    second = bench.gateway.prepared(Update(gone=frozenset({"files"})))
+    bench.gateway.adopt(first)
+    bench.gateway.adopt(second)
+    assert list(bench.gateway.view("default").table) == ["logs__tail"]
+
+
+def test_a_server_that_lists_the_same_again_changes_nothing(bench: Bench) -> None:
+    bench.gateway.update(*listed("files", "read"))
+    catalog, view = bench.gateway.catalog, bench.gateway.view("default")
+    bench.gateway.update(*listed("files", "read"))
+    assert bench.gateway.catalog is catalog
+    assert bench.gateway.view("default") is view
