@@ -137,6 +137,7 @@ async def test_a_cancelled_call_is_cancelled_at_the_child(pair: Crewed) -> None:
 
 
 async def test_a_call_that_takes_too_long_ends_with_the_same_words(pair: Crewed) -> None:
+    await both(pair, "echo")
     own, far = [await failure(rig, make_call("hang", timeout=0.2)) for rig in (pair.own, pair.far)]
     assert own == far
     assert far[0] is UpstreamTimeout
@@ -322,6 +323,15 @@ async def test_a_restart_that_another_worker_wants_restarts_the_one_child(pair: 
 async def test_a_server_that_its_worker_does_not_know_yet_is_looked_for(pair: Crewed) -> None:
     await within(pair.own.upstreams.apply(()))
     assert await pair.far.call("echo", {"a": 1}) == {"a": 1}
+
+
+async def test_a_server_that_a_worker_learns_of_later_fares_there_as_it_does(pair: Crewed) -> None:
+    await within(pair.far.upstreams.discover("peer"))
+    await within(pair.far.upstreams.apply(()))
+    await within(pair.far.upstreams.apply(pair.known))
+    listing = await within(pair.far.upstreams.discover("peer"))
+    assert listing == pair.far.listings[-1]
+    assert pair.far.upstreams.statuses() == pair.own.upstreams.statuses()
 
 
 async def test_a_server_that_is_gone_is_named(pair: Crewed) -> None:

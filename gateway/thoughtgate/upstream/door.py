@@ -196,11 +196,15 @@ class Guest:
     def _welcome(self) -> None:
         """Tell the guest how the servers fare that run here, and what they list."""
         for status in self._house.upstreams.statuses():
+            self._tell_status(status.server)
             served = self._house.upstreams.served(status.server)
-            if served is not None:
-                self.tell(stands(status))
-                if served.newest is not None:
-                    self.heard(served.newest)
+            if served is not None and served.newest is not None:
+                self.heard(served.newest)
+
+    def _tell_status(self, server: str) -> None:
+        served = self._house.upstreams.served(server)
+        if served is not None:
+            self.tell(stands(served.status))
 
     async def _tell_news(self) -> None:
         while self._news:
@@ -273,7 +277,10 @@ class Guest:
             return
         await self._house.look()
         asking = upstreams.restart if frame.wish is Wish.ANEW else upstreams.discover
-        listing = await asking(frame.server)
+        try:
+            listing = await asking(frame.server)
+        finally:
+            self._tell_status(frame.server)  # who asks may not have known the server before
         await self._house.settle()
         await self._reply(_listed(listing, frame.number), frame.server)
 

@@ -180,6 +180,7 @@ class Neighbour:
 
     async def aclose(self) -> None:
         """End it; whoever still waits gets UpstreamLost."""
+        self._followers.clear()
         ending = [*self._tasks, *([self._keeping] if self._keeping else ())]
         for task in ending:
             task.cancel()
