@@ -188,7 +188,7 @@ class SpanExporter:
             self._exported += len(batch)
         else:
             self._failed += len(batch)
-        if ok is self._failing:
+        if ok is self._failing and not self._closed:  # `shutdown` has said then what is lost
             self._failing = not ok
             if ok:
                 _LOG.info("trace export works again: %s, %d spans lost", self._target, self._failed)
