@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks import peers
 from benchmarks.clients import ERAS, HANDSHAKE, STATELESS
-from benchmarks.gateway import gateway, receiver, upstream
+from benchmarks.gateway import Stand, gateway, stand
 from benchmarks.load import GENERATOR, Load, Measured, Watch, measure
 from benchmarks.processes import free_port, own, process
 from benchmarks.report import Bar, Report, Row, arguments, finish
@@ -59,28 +59,20 @@ Found = dict[tuple[Cell, str], list[Measured]]
 
 def ways(ending: ExitStack, home: Path) -> list[Way]:
     """Start everything and return all ways; the stack ends what was started."""
-    upstreams = {kind: ending.enter_context(upstream(kind)) for kind in KINDS[:2]}
-    child = own("echo_server.py", "stdio")
-    places: dict[str, str | list[str]] = {
-        **{kind: f"http://127.0.0.1:{port}/mcp" for kind, (_, port) in upstreams.items()},
-        "stdio": child,
-    }
-    receiver_pid, traces = ending.enter_context(receiver())
-    running = ending.enter_context(gateway(home / "gate", places, traces))
-    ours = {"gateway": Watch(pid=running.pid, lazy=True), "receiver": Watch(pid=receiver_pid)}
+    standing = ending.enter_context(stand(*KINDS))
+    running = ending.enter_context(gateway(home / "gate", standing.places, standing.traces))
     found = [_null(ending)]
     for kind in KINDS:
-        place = places[kind]
-        up = {"upstream": Watch(pid=upstreams[kind][0])} if kind in upstreams else {}
-        straight = (
-            Load(url=place, era="") if isinstance(place, str) else Load(command=place, era="")
-        )
-        through = Load(url=running.url(), tools=[f"{kind}__echo"], era="")
         found += [
-            Way(name=DIRECT, kind=kind, load=straight, watched=up),
-            Way(name=OURS, kind=kind, load=through, watched={**ours, **up}),
-            *_peers(ending, kind, place, up),
+            Way(
+                name=name,
+                kind=kind,
+                load=standing.load(kind, through),
+                watched=standing.watched(kind, through),
+            )
+            for name, through in ((DIRECT, None), (OURS, running))
         ]
+        found += _peers(ending, kind, standing)
     return found
 
 
@@ -92,9 +84,8 @@ def _null(ending: ExitStack) -> Way:
     return Way(name=NULL, kind="none", load=load, watched=watched, calls=(3000, 6000))
 
 
-def _peers(
-    ending: ExitStack, kind: str, place: str | list[str], up: Mapping[str, Watch]
-) -> Iterator[Way]:
+def _peers(ending: ExitStack, kind: str, standing: Stand) -> Iterator[Way]:
+    place = standing.places[kind]
     target = [place] if isinstance(place, str) else place
 
     def way(name: str, command: Callable[[int], list[str]], calls: tuple[int, int]) -> Way:
@@ -105,7 +96,7 @@ def _peers(
             name=name,
             kind=kind,
             load=load,
-            watched={"gateway": Watch(pid=pid), **up},
+            watched={"gateway": Watch(pid=pid), **standing.watched(kind, None)},
             calls=calls,
         )
 

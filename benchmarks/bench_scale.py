@@ -59,7 +59,7 @@ def cases(port: int, many: int) -> list[Case]:
         Case(
             name="1 upstream, 10 tools",
             servers={"s0": at("s0", port)},
-            tools=[f"s0__tool{number}" for number in range(7)],
+            tools=[f"s0__tool{number}" for number in range(6)],
         ),
         Case(
             name="50 upstreams, 10 tools each",
@@ -87,7 +87,7 @@ def call_rows(given: Namespace, found: Sequence[Case], home: Path, traces: str) 
     with ExitStack() as ending:
         running = {
             case.name: ending.enter_context(
-                gateway(home / f"calls{at}", case.servers, traces, case.more)
+                gateway(home / f"calls{at}", case.servers, traces, more=case.more)
             )
             for at, case in enumerate(found)
         }
@@ -119,8 +119,8 @@ def _measured(case: Case, era: str, running: Running, calls: int) -> Measured:
 def list_rows(given: Namespace, case: Case, home: Path, traces: str) -> list[Row]:
     """Start the gateway again and again and ask for first pages; the first start learns all."""
     began = time.perf_counter()
-    with gateway(home, case.servers, traces, case.more) as running:
-        wait_for_tools(running, f"s{SERVERS - 1}__tool{EACH - 4}")
+    with gateway(home, case.servers, traces, more=case.more) as running:
+        wait_for_tools(running, f"s{SERVERS - 1}__tool{EACH - 5}")
         learned = time.perf_counter() - began
     rows: list[Row] = [{"what": "first start, until all is listed", "start_s": learned}]
     for domain, size in DOMAINS.items():
@@ -150,7 +150,7 @@ def _asked(
 ) -> Mapping[str, float]:
     domain, era = ask
     began = time.perf_counter()
-    with gateway(home, case.servers, traces, case.more) as running:
+    with gateway(home, case.servers, traces, more=case.more) as running:
         listening, used = time.perf_counter() - began, cpu_seconds(running.pid)
         if rest:
             _come_to_rest(running)

@@ -23,8 +23,9 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
 SCHEMA = {**TEXT, "required": ["text"], "additionalProperties": False}
-SLOW = 0.2
+SLOW = 1.0
 """Seconds that `slow` takes."""
+MIB = 2**20
 
 
 def schemas(name: str) -> dict[str, Any]:
@@ -38,8 +39,8 @@ def schemas(name: str) -> dict[str, Any]:
 
 
 def tools(count: int) -> list[types.Tool]:
-    """Return the tools: `echo`, `slow`, `big`, and numbered ones up to `count`."""
-    names = ["echo", "slow", "big", *(f"tool{number}" for number in range(count - 3))]
+    """Return the tools: `echo`, `slow`, `big`, `wide`, and numbered ones up to `count`."""
+    names = ["echo", "slow", "big", "wide", *(f"tool{number}" for number in range(count - 4))]
     return [
         types.Tool(
             name=name,
@@ -52,18 +53,16 @@ def tools(count: int) -> list[types.Tool]:
 
 
 async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-    """Return the text; `slow` waits before, `big` makes a MiB of it."""
+    """Return the text; `slow` waits before, `big` and `wide` make a MiB of it."""
     del context
     text = str((params.arguments or {})["text"])
     if params.name == "slow":
         await asyncio.sleep(SLOW)
-    if params.name == "big":
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=text * (2**20 // len(text)))],
-            structured_content={"text": text},
-        )
+    shown = text * (MIB // len(text)) if params.name == "big" else text
+    structured = text * (MIB // len(text)) if params.name == "wide" else text
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)], structured_content={"text": text}
+        content=[types.TextContent(type="text", text=shown)],
+        structured_content={"text": structured},
     )
 
 
@@ -118,7 +117,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="A tool server to measure with.")
     parser.add_argument("kind", choices=["default", "fast", "stdio"])
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--tools", type=int, default=3)
+    parser.add_argument("--tools", type=int, default=4)
     given = parser.parse_args()
     if given.kind == "stdio":
         asyncio.run(serve_stdio(given.tools))

@@ -12,7 +12,7 @@ from typing import Any
 import uvloop
 
 from benchmarks.clients import Client, HttpClient, Pipe, RequestFailed, parameters
-from benchmarks.processes import cpu_seconds, parts
+from benchmarks.processes import cpu_seconds, parts, tree
 
 GENERATOR = "generator"
 SETTLED = 0.001
@@ -70,10 +70,11 @@ def measure(load: Load, watched: Mapping[str, Watch]) -> Measured:
 
     Tool servers that a watched gateway started are counted as `upstream`, apart from it.
     """
-    return uvloop.run(_measure(load, watched))
+    return uvloop.run(measured(load, watched))
 
 
-async def _measure(load: Load, watched: Mapping[str, Watch]) -> Measured:
+async def measured(load: Load, watched: Mapping[str, Watch]) -> Measured:
+    """Do so on a loop where something else may run beside it."""
     clients = sessions_of(load)
     try:
         for client in clients:
@@ -160,10 +161,11 @@ async def _call(load: Load, client: Client, tool: str, params: bytes) -> str:
 async def _settle(watched: Mapping[str, Watch]) -> None:
     """Wait until those who work after the reply have done so."""
     lazy = [watch.pid for watch in watched.values() if watch.lazy]
-    for _ in range(3 if lazy else 0):
-        before = sum(map(cpu_seconds, lazy))
+    pids = [pid for one in lazy for pid in tree(one)]
+    for _ in range(3 if pids else 0):
+        before = sum(map(cpu_seconds, pids))
         await asyncio.sleep(BREATH)
-        if sum(map(cpu_seconds, lazy)) - before < SETTLED:
+        if sum(map(cpu_seconds, pids)) - before < SETTLED:
             return
 
 
