@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -205,10 +205,10 @@ def gate(home: Home, *options: str) -> Iterator[Gate]:
 
 
 @contextmanager
-def starting(home: Home, *options: str) -> Iterator[Gate]:
-    """Begin to serve a home; the block begins at once."""
+def starting(home: Home, *options: str, through: Sequence[str] = ()) -> Iterator[Gate]:
+    """Begin to serve a home, by a command of its own if need be; the block begins at once."""
     process = subprocess.Popen(
-        command("serve", "--port", "0", *options),
+        [*through, *command("serve", "--port", "0", *options)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -224,9 +224,9 @@ def starting(home: Home, *options: str) -> Iterator[Gate]:
 
 
 @asynccontextmanager
-async def gated(home: Home, *options: str) -> AsyncIterator[Gate]:
+async def gated(home: Home, *options: str, through: Sequence[str] = ()) -> AsyncIterator[Gate]:
     """Serve a home while this event loop goes on, as servers that run in it need."""
-    with starting(home, *options) as running:
+    with starting(home, *options, through=through) as running:
         try:
             await asyncio.to_thread(running.url)
             yield running
