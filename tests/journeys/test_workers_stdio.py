@@ -11,14 +11,16 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from tests.support.admin import AdminClient
+from tests.support.attacker import connected
 from tests.support.children import alive, children
-from tests.support.gate import START, Gate, gated, home, python_server
+from tests.support.gate import START, STOP, Gate, gated, home, python_server
 from tests.support.old_client import OldClient
 from tests.support.pinned import beacons, worker_of
 from tests.support.waiting import until
@@ -213,3 +215,44 @@ async def test_a_child_comes_back_with_the_worker_that_runs_it(
             again = first if answer.get("isError") else answer["structuredContent"]["pid"]
     assert processes(running).count(again) == 1
     assert "lost" not in await said(far)
+
+
+async def test_a_signal_lets_calls_end_whose_child_another_worker_runs(tmp_path: Path) -> None:
+    async with gated(home(tmp_path, f"drain_delay = 1.5\n{SERVERS}"), "--workers", "2") as running:
+        client = await OldClient.open(running.url(), elicitation={})
+        while worker_of(client) == Crew(count=2).owner("apart"):
+            client = await OldClient.open(running.url(), elicitation={})
+        _, told = await client.begin("apart__ask", ASK)
+        question = await (await told.head()).message()
+        every = processes(running)
+        running.process.terminate()
+        assert await client.answer(question, YES) == 202
+        answer = (await told.rest())[-1]
+        assert answer["result"]["structuredContent"]["result"] == YES
+        assert await asyncio.to_thread(running.process.wait, STOP) == 0
+        assert not any(map(alive, every))
+
+
+async def test_a_second_signal_ends_calls_between_workers_at_once(tmp_path: Path) -> None:
+    async with gated(home(tmp_path, f"grace = 3600\n{SERVERS}"), "--workers", "2") as running:
+        both = await beacons(running.url())
+        for client in both:
+            await client.begin("kept__hang", {"mark": "long"})
+        await sent(both[0], "long", times=2)
+        every = processes(running)
+        running.process.terminate()
+        await until(partial(refuses, running.url()))
+        running.process.terminate()
+        assert await asyncio.to_thread(running.process.wait, STOP) == 0
+        assert not any(map(alive, every))
+        for client in both:
+            client.drop()
+
+
+def refuses(url: str) -> bool:
+    """Tell whether nobody listens there any more."""
+    try:
+        connected(url).close()
+    except ConnectionRefusedError:
+        return True
+    return False

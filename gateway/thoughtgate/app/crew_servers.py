@@ -3,6 +3,8 @@
 Never opens a socket for a gateway of one process.
 """
 
+import math
+
 from thoughtgate.core.servers import Listing, UpstreamStatus
 from thoughtgate.core.workers import Crew
 from thoughtgate.upstream.door import Door, House
@@ -45,5 +47,6 @@ class CrewServers:
         if self.neighbours is not None:
             await self.neighbours.aclose()
         if self._door is not None:
-            await hurry.wait(self._door.left(), GRACE)
+            alone = math.isinf(hurry.until)  # nobody has said by when all must be over
+            await hurry.wait(self._door.left(), GRACE if alone else math.inf)
             await self._door.aclose()
