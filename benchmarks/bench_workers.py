@@ -92,7 +92,7 @@ def _row(
 
 
 def bars(rows: Sequence[Row]) -> list[Bar]:
-    """Return the promises; half the calls to a stdio server's child cost one hop more, by design."""
+    """Return the promises; half the calls to a stdio server's child cost a hop more, by design."""
     found = []
     for one, two in zip(rows[::2], rows[1::2], strict=True):
         where = f"{one['upstream']} server, {one['era']}"

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
@@ -117,6 +118,7 @@ def machine() -> dict[str, str]:
         "cpu": found[1].strip() if found else platform.processor(),
         "cores": str(os.cpu_count()),
         "memory": f"{int(memory[1]) // 2**20} GiB" if memory else "",
+        "commit": _commit(),
         "kernel": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         **{name: version(name) for name in ("thoughtgate", "mcp", "uvicorn", "uvloop")},
@@ -134,6 +136,17 @@ def peer_versions() -> dict[str, str]:
         )
         found[lock.stem] = f"{pins[lock.stem]} (SDK {pins['mcp']})"
     return found
+
+
+def _commit() -> str:
+    said = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=10"],
+        cwd=OUT.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return said.stdout.strip()
 
 
 def _read(path: str) -> str:
