@@ -218,15 +218,18 @@ async def test_a_child_comes_back_with_the_worker_that_runs_it(
 
 
 async def test_a_signal_lets_calls_end_whose_child_another_worker_runs(tmp_path: Path) -> None:
-    async with gated(home(tmp_path, f"drain_delay = 1.5\n{SERVERS}"), "--workers", "2") as running:
+    async with gated(home(tmp_path, f"grace = {STOP:g}\n{SERVERS}"), "--workers", "2") as running:
         client = await OldClient.open(running.url(), elicitation={})
         while worker_of(client) == Crew(count=2).owner("apart"):
             client = await OldClient.open(running.url(), elicitation={})
         _, told = await client.begin("apart__ask", ASK)
         question = await (await told.head()).message()
-        every = processes(running)
-        running.process.terminate()
+        every, [child] = processes(running), await pids([client], "apart")
+        os.kill(child, signal.SIGSTOP)
         assert await client.answer(question, YES) == 202
+        running.process.terminate()
+        await until(partial(refuses, running.url()))
+        os.kill(child, signal.SIGCONT)
         answer = (await told.rest())[-1]
         assert answer["result"]["structuredContent"]["result"] == YES
         assert await asyncio.to_thread(running.process.wait, STOP) == 0
