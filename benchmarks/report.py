@@ -69,9 +69,9 @@ def arguments(title: str, *, rounds: int = 5) -> ArgumentParser:
     return parser
 
 
-def finish(report: Report, given: Namespace) -> int:
-    """Write and print a report; 1 when a call failed, or a bar is missed and that counts."""
-    document = {
+def document(report: Report, given: Namespace) -> dict[str, Any]:
+    """Return a report as what is written: with the bars judged, and the machine."""
+    return {
         "benchmark": report.name,
         "title": report.title,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -82,8 +82,12 @@ def finish(report: Report, given: Namespace) -> int:
         "bars": [{**asdict(bar), "passed": bar.passed} for bar in report.bars],
         "errors": report.errors,
     }
+
+
+def finish(report: Report, given: Namespace) -> int:
+    """Write and print a report; 1 when a call failed, or a bar is missed and that counts."""
     OUT.mkdir(exist_ok=True)
-    text = json.dumps(document, indent=1)
+    text = json.dumps(document(report, given), indent=1)
     name = f"{report.name}-quick" if given.quick else report.name
     (OUT / f"{name}.json").write_text(text + "\n", encoding="utf-8")
     print(text if given.json else "\n".join([*table(report.rows), "", *map(str, report.bars)]))

@@ -1,0 +1,112 @@
+"""What a benchmark says is so: a wrong reply is no call, and no promise or number gets lost."""
+
+import asyncio
+import json
+from argparse import Namespace
+
+import pytest
+
+from benchmarks import table
+from benchmarks.__main__ import NAMES
+from benchmarks.clients import HANDSHAKE, STATELESS
+from benchmarks.load import Load, Measured, measured
+from benchmarks.report import Bar, Report, document
+from tests.support.source import text_of
+from tests.support.waiting import within
+
+GOOD = '{"jsonrpc":"2.0","id":ID,"result":{"structuredContent":{"text":"hello"}}}'
+
+
+async def loaded(body: str, kind: str, era: str) -> Measured:
+    """Measure three calls to a server that sends `body` to every request, its ID filled in."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := (await reader.readuntil(b"\r\n\r\n")).decode().lower():
+            length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
+            asked = json.loads(await reader.readexactly(length))
+            text = body.replace("ID", str(asked.get("id", 0)))
+            writer.write(
+                f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n"
+                f"Content-Length: {len(text)}\r\n\r\n{text}".encode()
+            )
+
+    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await answer(reader, writer)
+        except asyncio.IncompleteReadError:  # the load is over
+            writer.close()
+            await writer.wait_closed()
+            over.set()
+
+    over = asyncio.Event()
+    server = await asyncio.start_server(served, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        load = Load(url=f"http://127.0.0.1:{port}/", era=era, sessions=1, calls=3, warmup=0)
+        found = await within(measured(load, {}))
+        await within(over.wait())
+    return found
+
+
+@pytest.mark.parametrize("era", [HANDSHAKE, STATELESS])
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/json", GOOD),
+        ("text/event-stream", f"id: 1\ndata: \n\nevent: message\ndata: {GOOD}\n\n"),
+    ],
+)
+async def test_a_reply_with_what_was_asked_for_is_a_call(kind: str, body: str, era: str) -> None:
+    found = await loaded(body, kind, era)
+    assert (found.calls, found.errors, found.first_error) == (3, 0, "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        GOOD.replace("hello", "hallo"),
+        GOOD.replace("ID", "7000"),
+        GOOD.replace('{"structured', '{"isError":true,"structured'),
+        '{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"no"}}',
+    ],
+    ids=["another text", "another id", "a failed tool", "an error"],
+)
+async def test_any_other_reply_is_an_error(body: str) -> None:
+    found = await loaded(body, "application/json", STATELESS)
+    assert (found.calls, found.errors) == (3, 3)
+    assert found.first_error
+
+
+@pytest.mark.parametrize(
+    ("bar", "passed"),
+    [
+        (Bar(name="a", measured=1.0, limit=1.0), True),
+        (Bar(name="a", measured=1.1, limit=1.0), False),
+        (Bar(name="a", measured=1.1, limit=1.0, least=True), True),
+        (Bar(name="a", measured=0.9, limit=1.0, least=True), False),
+        (Bar(name="a", measured=None, limit=1.0), False),
+    ],
+)
+def test_a_promise_without_its_number_is_broken(bar: Bar, passed: bool) -> None:
+    assert bar.passed is passed
+
+
+def test_what_was_found_stands_in_the_table_that_is_made_of_it() -> None:
+    report = Report(
+        name="memory",
+        title="Memory",
+        rows=[{"way": "one", "cpu_ms": 0.1234, "each": [1]}, {"way": "two", "note": "dumb"}],
+        bars=[Bar(name="cheap", measured=0.5, limit=0.4, unit="ms")],
+    )
+    lines = table.rendered(document(report, Namespace(quick=False, rounds=5))).splitlines()
+    assert "| way | cpu ms | note |" in lines
+    assert "| one | 0.123 |  |" in lines
+    assert "| two |  | dumb |" in lines
+    assert "| cheap | 0.500 | ≤ 0.400 ms | **no** |" in lines
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_benchmark_has_its_place_in_the_page(name: str) -> None:
+    page = text_of(table.PAGE)
+    assert page.count(f"<!-- begin {name} -->") == page.count(f"<!-- end {name} -->") == 1
+    assert f"| `{name}` |" in page
