@@ -92,11 +92,17 @@ def receiver() -> Iterator[tuple[int, str]]:
 
 @contextmanager
 def gateway(
-    home: Path, servers: Places, traces: str, *, more: str = "", workers: int = 1
+    home: Path,
+    servers: Places,
+    traces: str,
+    *,
+    more: str = "",
+    workers: int = 1,
+    program: Sequence[str] = (sys.executable, "-m", "thoughtgate"),
 ) -> Iterator[Running]:
     """Run a gateway over `servers`, by name: a URL or a command; `more` is put into its file.
 
-    A home that was used before keeps what the gateway knew.
+    A home that was used before keeps what the gateway knew. Without `traces` nothing is traced.
     """
     port = free_port()
     home.mkdir(exist_ok=True)
@@ -106,7 +112,7 @@ def gateway(
         "THOUGHTGATE_HOME": str(home / "state"),
         "OTEL_EXPORTER_OTLP_ENDPOINT": traces,
     }
-    command = [sys.executable, "-m", "thoughtgate", "--config", str(config), "serve"]
+    command = [*program, "--config", str(config), "serve"]
     with process(command, port, environ, log=home / "log") as pid:
         yield Running(pid=pid, port=port, home=home)
 
