@@ -14,7 +14,7 @@ import click
 
 from thoughtgate.cli.exits import Exit, code_of
 from thoughtgate.cli.output import note, show
-from thoughtgate.core.errors import ConfigError, GateError, told
+from thoughtgate.core.errors import ConfigError, GateError, facts, told
 from thoughtgate.core.json import JsonObject
 
 DEBUG = "THOUGHTGATE_DEBUG"
@@ -45,7 +45,7 @@ class Door(click.Group):
             code = Exit.USAGE
         except GateError as error:
             note(f"error: {told(error)}")
-            _tell(args, error.code, error.message, error.data)
+            _tell(args, error.code, error.message, facts(error))
             code = code_of(error)
         return code
 

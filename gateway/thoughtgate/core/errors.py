@@ -210,6 +210,13 @@ def told(error: GateError) -> str:
     return f"{error.message}; {known}" if known else error.message
 
 
+def facts(error: GateError) -> JsonObject:
+    """Return an error's data and, where a server failed, what is known of the `outcome`."""
+    if isinstance(error, UpstreamError) and error.outcome:
+        return {**error.data, "outcome": error.outcome}
+    return error.data
+
+
 class InvalidResult(UpstreamError):
     """The tool returned data that breaks its own output schema."""
 

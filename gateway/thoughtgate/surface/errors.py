@@ -20,6 +20,7 @@ from thoughtgate.core.errors import (
     UpstreamError,
     UpstreamLost,
     UpstreamReplied,
+    facts,
     told,
 )
 from thoughtgate.core.json import JsonValue
@@ -120,10 +121,7 @@ def no_resource(uri: str, era: Era) -> BadMessage:
 
 
 def _data(error: GateError) -> dict[str, Any]:
-    data = {**error.data, "error": error.code}
-    if isinstance(error, UpstreamError) and error.outcome:
-        data["outcome"] = error.outcome
-    return data
+    return {**facts(error), "error": error.code}
 
 
 def _relayed(error: UpstreamReplied) -> Failed:

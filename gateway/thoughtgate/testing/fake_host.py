@@ -241,13 +241,14 @@ class FakeServer:
 
     async def _list(self, turn: Turn) -> None:
         tools, size = self.tools(), self.script.pages
+        kept = {"ttlMs": 0, "cacheScope": "private"} if turn.era is Era.STATELESS else {}
         if not size:
-            await turn.reply({"tools": tools})
+            await turn.reply({"tools": tools, **kept})
             return
         start = int(turn.request.params.get("cursor") or 0)
-        page: dict[str, Any] = {"tools": tools[start : start + size]}
+        page: dict[str, Any] = {"tools": tools[start : start + size], **kept}
         if self.script.endless:
-            page = {"tools": tools[:size], "nextCursor": str(start + size)}
+            page = {**page, "tools": tools[:size], "nextCursor": str(start + size)}
         elif self.script.loop:
             page["nextCursor"] = str(size)
         elif start + size < len(tools):
