@@ -14,7 +14,7 @@ from thoughtgate.core.servers import ResultPolicy
 from thoughtgate.core.tools import Tool
 from thoughtgate.schema.checks import compiled
 from thoughtgate.schema.explain import Report, result_report
-from thoughtgate.wire.results import peek
+from thoughtgate.wire.results import inside
 
 NOTE = "invalid_result"
 _INTERIM = "task"
@@ -61,11 +61,13 @@ async def checked_out(call: Call, call_next: Next) -> Result:
 
 def _report(tool: Tool, result: Result) -> Report | None:
     """Return what is wrong with a result, None when nothing is."""
-    seen = peek(result.raw)
-    if seen.result_type == _INTERIM:
+    value = inside(result.raw) if result.value is None else result.value
+    if value.get("resultType") == _INTERIM:
         return None
-    if not seen.has_structured:
+    if "structuredContent" not in value:
         return _MISSING
-    check = compiled(tool.digest + "#out", tool.output_schema)
-    value = seen.structured()
-    return None if check.is_valid(value) else check.report(value)
+    check, structured = (
+        compiled(tool.digest + "#out", tool.output_schema),
+        value["structuredContent"],
+    )
+    return None if check.is_valid(structured) else check.report(structured)

@@ -218,10 +218,12 @@ class Result:
     `raw` is the object's JSON as UTF-8 bytes, exactly as the server sent it (strictly checked);
     look inside with `thoughtgate.wire`. `final` is False for an `input_required` result, which
     asks the caller for something. `notes` are remarks of our own stages, such as `repaired:/x` or
-    `invalid_result`, for audit and trace.
+    `invalid_result`, for audit and trace. `value` is what `raw` spells, where the sender has it at
+    hand: it is for the stages right above, since whoever changes `raw` need not change it.
     """
 
     raw: bytes
     is_error: bool = False
     final: bool = True
     notes: tuple[str, ...] = ()
+    value: JsonObject | None = field(default=None, compare=False, repr=False)

@@ -198,5 +198,5 @@ def reply_of(data: bytes) -> Reply | Failure | None:
     try:
         message = decode(data)
     except BadMessage:
-        return Reply(id=0, result=b"{}")
+        return Reply(id=0, result=b"{}", value={})
     return message if isinstance(message, Reply | Failure) else None

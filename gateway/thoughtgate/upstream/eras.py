@@ -14,7 +14,7 @@ from thoughtgate.upstream.home import declared
 from thoughtgate.upstream.ports import Peer
 from thoughtgate.wire import handshake, methods, stateless
 from thoughtgate.wire.input_required import write_retry
-from thoughtgate.wire.messages import BadMessage
+from thoughtgate.wire.messages import BadMessage, Reply
 from thoughtgate.wire.requests import write_request
 from thoughtgate.wire.results import untyped
 
@@ -44,8 +44,8 @@ class Dialect(Protocol):
         """Return the `_meta` of a request: what was given and what this era wants."""
         ...
 
-    def read(self, result: bytes) -> bytes:
-        """Return a server's result as this era means it."""
+    def read(self, reply: Reply) -> Reply:
+        """Return a server's reply as this era means it."""
         ...
 
 
@@ -83,9 +83,12 @@ class Handshake:
         """Return `meta` as it is."""
         return meta
 
-    def read(self, result: bytes) -> bytes:
-        """Return the result: every one of this era is final, whatever it says of itself."""
-        return untyped(result)
+    def read(self, reply: Reply) -> Reply:
+        """Return the reply: every one of this era is final, whatever it says of itself."""
+        if "resultType" not in reply.value:
+            return reply
+        value = {name: said for name, said in reply.value.items() if name != "resultType"}
+        return Reply(id=reply.id, result=untyped(reply.result), value=value)
 
 
 class Stateless:
@@ -119,9 +122,9 @@ class Stateless:
         offered = declared(capabilities)
         return meta | stateless.envelope_meta(self._identity, offered, log_level)
 
-    def read(self, result: bytes) -> bytes:
-        """Return the result as it came: it may ask for input."""
-        return result
+    def read(self, reply: Reply) -> Reply:
+        """Return the reply as it came: it may ask for input."""
+        return reply
 
 
 def call_request(call: Call, token: int, dialect: Dialect) -> tuple[str, JsonObject]:

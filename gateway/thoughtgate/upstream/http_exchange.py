@@ -64,8 +64,8 @@ class Asked:
         if self.woken is not None and not self.woken.done():
             self.woken.set_result(None)
 
-    def outcome(self) -> bytes:
-        """Return the result that came on another stream.
+    def outcome(self) -> Reply:
+        """Return the reply that came on another stream.
 
         Raises:
             UpstreamReplied: It was an error.
@@ -75,7 +75,7 @@ class Asked:
             raise UpstreamLost(message="the stream ended without an answer")
         if isinstance(self.answer, Failure):
             raise replied(self.answer)
-        return self.answer.result
+        return self.answer
 
 
 async def check_status(reply: HttpReply) -> None:
@@ -108,8 +108,8 @@ async def check_status(reply: HttpReply) -> None:
     )
 
 
-async def read_answer(reply: HttpReply, asked: Asked) -> bytes | None:
-    """Return the result of what was asked; None when a stream ended without one.
+async def read_answer(reply: HttpReply, asked: Asked) -> Reply | None:
+    """Return the reply to what was asked; None when a stream ended without one.
 
     Raises:
         UpstreamError: The answer is an error, broke off, or cannot be read.
@@ -134,7 +134,7 @@ def media_type(reply: HttpReply) -> str:
     return reply.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def _read_events(reply: HttpReply, asked: Asked) -> bytes | None:
+async def _read_events(reply: HttpReply, asked: Asked) -> Reply | None:
     parser = EventParser(cap=asked.limit)
     asked.body = reply.body
     try:
@@ -158,8 +158,8 @@ async def _read_events(reply: HttpReply, asked: Asked) -> bytes | None:
     return None
 
 
-async def _take(event: Event, asked: Asked) -> bytes | None:
-    """Deal with one event; return the result when it was the reply."""
+async def _take(event: Event, asked: Asked) -> Reply | None:
+    """Deal with one event; return the reply when it was that."""
     if asked.on_event is not None:
         asked.on_event()
     if event.id is not None:
@@ -205,11 +205,11 @@ def _read(data: bytes) -> Reply | Failure | Notification | Request:
         raise garbled(reason=error.message) from None
 
 
-def _outcome(message: object, asked: Asked) -> bytes:
+def _outcome(message: object, asked: Asked) -> Reply:
     if isinstance(message, Failure):
         raise replied(message)
     if isinstance(message, Reply) and str(message.id) == str(asked.id):
-        return message.result
+        return message
     raise garbled(reason="it answers something else")
 
 

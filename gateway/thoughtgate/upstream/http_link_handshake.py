@@ -7,6 +7,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from typing import TypeVar
 
 from thoughtgate.core.calls import Call
 from thoughtgate.core.errors import (
@@ -36,6 +37,8 @@ from thoughtgate.upstream.ports import Changed, Counts, HttpClient, HttpReply, H
 from thoughtgate.wire import handshake, methods
 from thoughtgate.wire.messages import Failure, Reply, encode_notification, encode_request
 from thoughtgate.wire.strict import MAX_RESULT
+
+T = TypeVar("T")
 
 _SIDE_TIMEOUT = 5.0
 _UNASKED = 256
@@ -119,8 +122,8 @@ class HandshakeHttpLink:
         """Send a request of our own and return its result; see `Link.request`."""
         return await self._again(lambda: self._ask(method, params))
 
-    async def call(self, call: Call) -> bytes:
-        """Call a tool and return its result; see `Link.call`."""
+    async def call(self, call: Call) -> Reply:
+        """Call a tool and return the reply; see `Link.call`."""
         return await self._again(lambda: self._call(call))
 
     async def subscribe(self, uri: str) -> None:
@@ -150,7 +153,7 @@ class HandshakeHttpLink:
             self._aside(self._delete())
             await asyncio.wait(self._side, timeout=_SIDE_TIMEOUT)
 
-    async def _again(self, ask: Callable[[], Coroutine[None, None, bytes]]) -> bytes:
+    async def _again(self, ask: Callable[[], Coroutine[None, None, T]]) -> T:
         """Ask; when the session was forgotten, open a new one (once for all callers), ask again."""
         if self._renewing.locked():
             async with self._renewing:  # a session is being opened: use it
@@ -173,7 +176,7 @@ class HandshakeHttpLink:
                 if self._hearing.changed is not None:
                     self._hearing.changed("")  # a server that forgot was likely restarted
 
-    async def _call(self, call: Call) -> bytes:
+    async def _call(self, call: Call) -> Reply:
         if call.log_level is not None and "logging" in self.peer.capabilities:
             await self._set_level(call.log_level)
         asked = self._asked(call)
@@ -205,11 +208,11 @@ class HandshakeHttpLink:
 
     async def _ask(self, method: str, params: JsonObject) -> bytes:
         asked = self._asked(None)
-        return await self._exchange(asked, method, own_params(params, self._dialect), {})
+        return (await self._exchange(asked, method, own_params(params, self._dialect), {})).result
 
     async def _exchange(
         self, asked: Asked, method: str, params: JsonObject, headers: dict[str, str]
-    ) -> bytes:
+    ) -> Reply:
         opening = method == methods.INITIALIZE
         session = {} if opening else self._session_headers()
         reply = await self._post(encode_request(asked.id, method, params), headers | session)
@@ -226,7 +229,7 @@ class HandshakeHttpLink:
         finally:
             del self._waiting[asked.id]
 
-    async def _answer(self, reply: HttpReply, asked: Asked) -> bytes:
+    async def _answer(self, reply: HttpReply, asked: Asked) -> Reply:
         """Read the answer, wherever it comes: on this stream, on one that goes on, on another."""
         try:
             result = await read_answer(reply, asked)
@@ -236,7 +239,7 @@ class HandshakeHttpLink:
             result = None
         return await self._resume(asked) if result is None else result
 
-    async def _resume(self, asked: Asked) -> bytes:
+    async def _resume(self, asked: Asked) -> Reply:
         """Read on, by the last event's id, where a stream ended without its answer."""
         tries = 0
         while asked.answer is None and asked.last_event is not None and tries < _RESUMPTIONS:
@@ -248,7 +251,7 @@ class HandshakeHttpLink:
             tries = tries + 1 if asked.last_event == seen else 0
         return asked.outcome()
 
-    async def _read_on(self, asked: Asked, seen: str) -> bytes | None:
+    async def _read_on(self, asked: Asked, seen: str) -> Reply | None:
         if asked.answer is not None:
             return None
         try:

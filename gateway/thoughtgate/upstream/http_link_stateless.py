@@ -29,7 +29,7 @@ from thoughtgate.upstream.listening import Listening
 from thoughtgate.upstream.ports import Changed, Counts, HttpClient, HttpReply, HttpRequest, Peer
 from thoughtgate.wire import methods, stateless
 from thoughtgate.wire.headers import ParamHeader, mirrored, param_headers
-from thoughtgate.wire.messages import encode_request
+from thoughtgate.wire.messages import Reply, encode_request
 from thoughtgate.wire.strict import MAX_RESULT
 
 _REMEMBERED = 4096
@@ -81,10 +81,10 @@ class StatelessHttpLink:
     async def request(self, method: str, params: JsonObject) -> bytes:
         """Send a request of our own and return its result; see `Link.request`."""
         asked = self._asked(None)
-        return await self._exchange(asked, method, own_params(params, self._dialect), {})
+        return (await self._exchange(asked, method, own_params(params, self._dialect), {})).result
 
-    async def call(self, call: Call) -> bytes:
-        """Send a call and return its result; see `Link.call`."""
+    async def call(self, call: Call) -> Reply:
+        """Send a call and return the reply; see `Link.call`."""
         asked = self._asked(call)
         method, params = call_request(call, asked.id, self._dialect)
         headers = param_headers(self._wanted(call.found), call.arguments)
@@ -121,13 +121,13 @@ class StatelessHttpLink:
         try:
             async with heard() as pulse:
                 asked.on_chunk = pulse.beat
-                return await self._exchange(asked, methods.LISTEN, params, {})
+                return (await self._exchange(asked, methods.LISTEN, params, {})).result
         finally:
             self._hearing.forget(asked.id)
 
     async def _exchange(
         self, asked: Asked, method: str, params: JsonObject, headers: dict[str, str]
-    ) -> bytes:
+    ) -> Reply:
         reply = await self._post(asked, method, params, headers)
         await check_status(reply)
         result = await read_answer(reply, asked)

@@ -90,10 +90,11 @@ class PipeLink:
     async def request(self, method: str, params: JsonObject) -> bytes:
         """Send a request of our own and return its result; see `Link.request`."""
         dressed = own_params(params, self._dialect)
-        return await self._exchange(Waiter(None, self.counts), lambda _: (method, dressed))
+        asked = await self._exchange(Waiter(None, self.counts), lambda _: (method, dressed))
+        return asked.result
 
-    async def call(self, call: Call) -> bytes:
-        """Send a call and return its result; see `Link.call`."""
+    async def call(self, call: Call) -> Reply:
+        """Send a call and return the reply; see `Link.call`."""
         if call.log_level is not None and self._dialect.era is Era.HANDSHAKE:
             await self._set_level(call.log_level)
         waiter = Waiter(call, self.counts)
@@ -138,7 +139,7 @@ class PipeLink:
 
     async def _exchange(
         self, waiter: Waiter, request: Callable[[int], tuple[str, JsonObject]]
-    ) -> bytes:
+    ) -> Reply:
         await self._pipe.room()  # a caller that gives up here has sent nothing
         id_ = self._pending.add(waiter)
         method, params = request(id_)
@@ -168,7 +169,7 @@ class PipeLink:
             return methods.LISTEN, params
 
         try:
-            return await self._exchange(Waiter(None, self.counts), request)
+            return (await self._exchange(Waiter(None, self.counts), request)).result
         finally:
             for id_ in ids:
                 self._hearing.forget(id_)

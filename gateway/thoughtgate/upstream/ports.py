@@ -13,6 +13,7 @@ from thoughtgate.core.errors import UpstreamGarbled
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
 from thoughtgate.upstream.auth import Account
+from thoughtgate.wire.messages import Reply
 from thoughtgate.wire.strict import MAX_RESULT
 
 
@@ -221,8 +222,8 @@ class Link(Standing, Protocol):
         """
         ...
 
-    async def call(self, call: Call) -> bytes:
-        """Send a call and return its result object as the server sent it, strictly checked.
+    async def call(self, call: Call) -> Reply:
+        """Send a call and return the reply as the server sent it, strictly checked.
 
         In the stateless era that may be a result which asks for input.
 

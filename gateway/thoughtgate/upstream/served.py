@@ -46,7 +46,7 @@ from thoughtgate.upstream.sharing import (
 from thoughtgate.upstream.supervisor import ENDING, Progress, Role, Supervised, too_late
 from thoughtgate.wire import handshake
 from thoughtgate.wire.input_required import INPUT_REQUIRED
-from thoughtgate.wire.results import peek
+from thoughtgate.wire.messages import Reply
 
 IDLE = 600.0
 """Seconds after which a client's own connection is ended when nobody used it."""
@@ -63,6 +63,7 @@ GRACE = 30.0
 Open = Callable[[Server, Era | None, Home], Awaitable[Link]]
 """Opens a link to a server for those of a home, in the era that it is known to speak."""
 
+_FOLLOWED = Reply(id=0, result=b"{}", value={})
 _SUBSCRIBING = frozenset({Kind.SUBSCRIBE, Kind.UNSUBSCRIBE})
 
 
@@ -166,18 +167,19 @@ class Served:
         progress = Progress()
         try:
             with Limit(now + timeout) as limit:
-                raw = await self._carried(call, progress, limit)
+                reply = await self._carried(call, progress, limit)
         except TimeoutError:
             raise self._named(too_late(timeout, progress)) from None
         except UpstreamReplied:
             raise  # relayed as it is
         except UpstreamError as error:
             raise self._named(error) from None
-        found = peek(raw)
+        value = reply.value
         return Result(
-            raw=raw,
-            is_error=found.is_error and isinstance(target, Tool),
-            final=found.result_type != INPUT_REQUIRED,
+            raw=reply.result,
+            is_error=value.get("isError") is True and isinstance(target, Tool),
+            final=value.get("resultType") != INPUT_REQUIRED,
+            value=value,
         )
 
     async def restart(self) -> Listing:
@@ -228,7 +230,7 @@ class Served:
     def _all(self) -> tuple[Supervised, ...]:
         return (self._shared, *self._private.values())
 
-    async def _carried(self, call: Call, progress: Progress, limit: Limit) -> bytes:
+    async def _carried(self, call: Call, progress: Progress, limit: Limit) -> Reply:
         connection = self._shared
         if self._sharing is not Sharing.SHARED:
             connection = await self._connection(call)
@@ -240,13 +242,13 @@ class Served:
             return await self._follow(connection, call, target)
         return await connection.send(call, progress)
 
-    async def _follow(self, connection: Supervised, call: Call, target: Item) -> bytes:
+    async def _follow(self, connection: Supervised, call: Call, target: Item) -> Reply:
         listener = behind(call.listener)
         if target.kind is Kind.SUBSCRIBE:
             await connection.follow(target.name, listener, call.deadline)
         else:
             await connection.unfollow(target.name, listener)
-        return b"{}"
+        return _FOLLOWED
 
     async def _connection(self, call: Call) -> Supervised:
         """Return the connection that a client's call belongs on."""

@@ -22,6 +22,7 @@ from thoughtgate.upstream.auth import ScopeMissing
 from thoughtgate.upstream.breaker import Breaker
 from thoughtgate.upstream.home import Home
 from thoughtgate.upstream.ports import Changed, Counts, Link, Peer
+from thoughtgate.wire.messages import Reply
 
 _log = logging.getLogger(__name__)
 
@@ -107,8 +108,8 @@ class Supervised:
         asked = self._link is not None and self._link.questions > 0
         return bool(self.in_flight or self._waiting or asked or self.home.subscriptions)
 
-    async def send(self, call: Call, progress: Progress) -> bytes:
-        """Send a call once and return its result; see `Sender.send`."""
+    async def send(self, call: Call, progress: Progress) -> Reply:
+        """Send a call once and return the reply; see `Sender.send`."""
         self.in_flight += 1
         try:
             return await self._attempts(call, progress)
@@ -204,29 +205,32 @@ class Supervised:
         self._used = self._now()
         self._quiet.set()
 
-    async def _attempts(self, call: Call, progress: Progress) -> bytes:
+    async def _attempts(self, call: Call, progress: Progress) -> Reply:
         try:
             return await self._once(call, progress)
-        except UpstreamUnreachable:
-            if not progress.started:
+        except (UpstreamUnreachable, UpstreamLost) as error:
+            first, lost = error, isinstance(error, UpstreamLost)
+        if not (_repeatable(call.found) if lost else progress.started):
+            raise first
+        progress.sent = lost  # it may have been, the first time
+        try:
+            return await self._once(call, progress)
+        except UpstreamUnreachable as error:
+            if not lost:
                 raise
-        except UpstreamLost:
-            if not _repeatable(call.found):
-                raise
-        progress.sent = False
-        return await self._once(call, progress)
+            raise UpstreamLost(message=f"{first.message}; again: {error.message}") from None
 
-    async def _once(self, call: Call, progress: Progress) -> bytes:
+    async def _once(self, call: Call, progress: Progress) -> Reply:
         link = await self.ready(call.deadline)
         progress.started = progress.sent = True
         try:
-            raw = await link.call(call)
+            reply = await link.call(call)
         except (UpstreamUnreachable, UpstreamLost, UpstreamDenied) as error:
             self._call_failed(link, error)
             raise
         if self._breaker.failures:
             self._worked(link)
-        return raw
+        return reply
 
     async def _own(self) -> None:
         """Open, follow, and open again, until there is no use in trying."""

@@ -29,7 +29,7 @@ class Waiter:
         self._loop = asyncio.get_running_loop()
         self._notices: deque[tuple[Notice, int]] = deque()
         self._size = 0
-        self._outcome: bytes | UpstreamError | None = None
+        self._outcome: Reply | UpstreamError | None = None
         self._wake: asyncio.Future[None] | None = None
 
     def notify(self, notice: Notice, size: int) -> None:
@@ -43,10 +43,7 @@ class Waiter:
 
     def answer(self, message: Reply | Failure) -> None:
         """End the wait with a reply."""
-        if isinstance(message, Reply):
-            self._outcome = message.result
-        else:
-            self._outcome = replied(message)
+        self._outcome = message if isinstance(message, Reply) else replied(message)
         self._rouse()
 
     def fail(self, error: UpstreamError) -> None:
@@ -55,8 +52,8 @@ class Waiter:
             self._outcome = error
             self._rouse()
 
-    async def outcome(self) -> bytes:
-        """Deliver notifications until the reply comes, then return its result.
+    async def outcome(self) -> Reply:
+        """Deliver notifications until the reply comes, then return it.
 
         Raises:
             UpstreamError: The reply was an error, or none can come.

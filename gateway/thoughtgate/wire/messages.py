@@ -44,10 +44,11 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """A successful reply; `result` is the result object's own bytes."""
+    """A successful reply; `result` is the result object's own bytes, `value` what they spell."""
 
     id: MessageId
     result: bytes
+    value: JsonObject
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,9 +91,10 @@ def decode(data: bytes, *, max_depth: int = MAX_DEPTH) -> Message:
         return _read_call(value, id_)
     if "error" in value:
         return _read_failure(value["error"], id_)
-    if type(value.get("result")) is not dict or id_ is None:
+    result = value.get("result")
+    if type(result) is not dict or id_ is None:
         raise _invalid(message="neither a request, a notification nor a reply", id_=id_)
-    return Reply(id=id_, result=bytes(_raw_reply(data).result))
+    return Reply(id=id_, result=bytes(_raw_reply(data).result), value=result)
 
 
 def encode_request(id: MessageId, method: str, params: JsonObject | None = None) -> bytes:

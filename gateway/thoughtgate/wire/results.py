@@ -7,34 +7,9 @@ from typing import Any
 
 import msgspec
 
-from thoughtgate.core.json import JsonValue
+from thoughtgate.core.json import JsonObject, JsonValue
 from thoughtgate.wire.methods import RESERVED
 from thoughtgate.wire.strict import dumps
-
-_ABSENT = msgspec.Raw(b"")
-
-
-class Peek(msgspec.Struct, frozen=True, kw_only=True):
-    """What the path needs to know of a result.
-
-    `structured_raw` is the bytes of `structuredContent`, empty when it is absent; `result_type` is
-    the `resultType` of the stateless era, empty when it is absent.
-    """
-
-    is_error: bool
-    has_structured: bool
-    structured_raw: bytes
-    result_type: str
-
-    def structured(self) -> JsonValue:
-        """Return `structuredContent`, None when it is absent."""
-        return _value(self.structured_raw) if self.structured_raw else None
-
-
-class _Outline(msgspec.Struct, rename="camel"):
-    is_error: Any = False
-    structured_content: msgspec.Raw = _ABSENT
-    result_type: Any = ""
 
 
 class _Text(msgspec.Struct):
@@ -46,32 +21,19 @@ class _Content(msgspec.Struct):
     content: list[_Text] = []
 
 
-_outline = msgspec.json.Decoder(_Outline).decode
 _content = msgspec.json.Decoder(_Content).decode
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_value = msgspec.json.Decoder().decode
+_value = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def peek(raw: bytes) -> Peek:
-    """Return the outline of a result object."""
-    found = _outline(raw)
-    structured = bytes(found.structured_content)
-    return Peek(
-        is_error=found.is_error is True,
-        has_structured=bool(structured),
-        structured_raw=structured,
-        result_type=found.result_type if type(found.result_type) is str else "",
-    )
-
-
-def result_type(raw: bytes) -> str:
-    """Return the `resultType`, empty when there is none; cheap when nothing hints at one."""
-    return peek(raw).result_type if _may_be_typed(raw) else ""
+def inside(raw: bytes) -> JsonObject:
+    """Return what a result object spells."""
+    return _value(raw)
 
 
 def untyped(raw: bytes) -> bytes:
     """Return a result without `resultType`, which a server of the handshake era cannot mean."""
-    if not _may_be_typed(raw):
+    if b'"resultType"' not in raw and b"\\u00" not in raw:  # as it is, or with a letter escaped
         return raw
     members = _members(raw)
     if "resultType" not in members:
@@ -81,13 +43,8 @@ def untyped(raw: bytes) -> bytes:
 
 
 def structured(raw: bytes) -> JsonValue:
-    """Return `structuredContent`, None when it is absent (ask `peek` to tell absent from null)."""
-    return peek(raw).structured()
-
-
-def _may_be_typed(raw: bytes) -> bool:
-    """Tell whether a result may have a `resultType`, as it is or with a letter escaped."""
-    return b'"resultType"' in raw or b"\\u00" in raw
+    """Return `structuredContent`, None when it is absent (`inside` tells absent from null)."""
+    return inside(raw).get("structuredContent")
 
 
 def text(raw: bytes) -> str:

@@ -62,6 +62,14 @@ _STATUS: Final = {
     codes.UNSUPPORTED_VERSION: 400,
     codes.METHOD_NOT_FOUND: 404,
 }
+
+
+class _Marks(msgspec.Struct):
+    type: msgspec.Raw = msgspec.field(name="resultType", default=msgspec.Raw(b""))
+    meta: msgspec.Raw = msgspec.field(name="_meta", default=msgspec.Raw(b""))
+
+
+_marks = msgspec.json.Decoder(_Marks).decode
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _value = msgspec.json.Decoder().decode
 
@@ -198,13 +206,14 @@ def cached(result: bytes, ttl_ms: int) -> bytes:
 def finish(result: bytes, server_info: bytes) -> bytes:
     """Return a server's result for a client of this era: `resultType` and our own `serverInfo`.
 
-    The members are copied, not rebuilt; without the marks that need care it is one insertion.
+    The members are copied, not rebuilt; without a `_meta` it is one insertion.
     """
     info = b'"%b":%b' % (SERVER_KEY.encode(), server_info)
-    if b'"resultType"' not in result and b'"_meta"' not in result and b"\\u00" not in result:
-        head = b'{"resultType":"complete","_meta":{%b}' % info
+    marks = _marks(result)
+    if not bytes(marks.meta):
+        head = b'{"_meta":{%b}' if bytes(marks.type) else b'{"resultType":"complete","_meta":{%b}'
         rest = result.strip()[1:].lstrip()
-        return head + (rest if rest == b"}" else b"," + rest)
+        return head % info + (rest if rest == b"}" else b"," + rest)
     members = _members(result)
     members.setdefault("resultType", msgspec.Raw(b'"complete"'))
     kept = without_reserved(members["_meta"]) if "_meta" in members else None

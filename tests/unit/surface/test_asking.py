@@ -41,8 +41,8 @@ async def test_answers_find_their_questions_in_any_order() -> None:
     first, second = client.ask(), client.ask()
     one, two = await client.asked(2)
     assert one != two
-    client.asks.answered(Reply(id=two, result=b'{"b": 1.0}'))
-    client.asks.answered(Reply(id=one, result=b"{}"))
+    client.asks.answered(Reply(id=two, result=b'{"b": 1.0}', value={"b": 1.0}))
+    client.asks.answered(Reply(id=one, result=b"{}", value={}))
     assert (await within(first), await within(second)) == (b"{}", b'{"b": 1.0}')
     assert len(client.asks) == 0
     assert client.asks.strays == 0
@@ -53,8 +53,8 @@ async def test_an_answer_that_comes_twice_or_to_nothing_is_counted() -> None:
     task = client.ask()
     (id_,) = await client.asked()
     for _ in range(2):
-        client.asks.answered(Reply(id=id_, result=b"{}"))
-    client.asks.answered(Reply(id=1, result=b"{}"))
+        client.asks.answered(Reply(id=id_, result=b"{}", value={}))
+    client.asks.answered(Reply(id=1, result=b"{}", value={}))
     client.asks.answered(Failure(id=None, code=-32600, message="what?"))
     await within(task)
     assert client.asks.strays == 3
@@ -78,7 +78,7 @@ async def test_a_client_that_does_not_answer_in_time_is_told_not_to_any_more() -
     asked, taken_back = client.heard
     assert taken_back["method"] == "notifications/cancelled"
     assert taken_back["params"]["requestId"] == asked["id"]
-    client.asks.answered(Reply(id=asked["id"], result=b"{}"))
+    client.asks.answered(Reply(id=asked["id"], result=b"{}", value={}))
     assert client.asks.strays == 1
 
 
@@ -103,7 +103,7 @@ async def test_a_call_that_is_over_takes_only_its_own_questions_back() -> None:
     with pytest.raises(NotAsked):
         await within(mine)
     assert len(client.heard) == 3
-    client.asks.answered(Reply(id=kept, result=b"{}"))
+    client.asks.answered(Reply(id=kept, result=b"{}", value={}))
     assert await within(theirs) == b"{}"
 
 

@@ -14,6 +14,7 @@ from thoughtgate.core.servers import Era, Listing
 from thoughtgate.testing.values import make_server
 from thoughtgate.upstream.lister import LONGEST_GAP, RELIST_GAP, Lister, gap
 from thoughtgate.upstream.ports import Counts, Peer
+from thoughtgate.wire.messages import Reply
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Shelf:
         key = method.split("/")[-2].replace("templates", "resourceTemplates")
         return json.dumps({key: []}).encode()
 
-    async def call(self, call: Call) -> bytes:
+    async def call(self, call: Call) -> Reply:
         raise NotImplementedError
 
     async def subscribe(self, uri: str) -> None:

@@ -9,6 +9,7 @@ from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
 from thoughtgate.upstream.listing import MAX_BYTES, MAX_TOOLS, list_all
 from thoughtgate.upstream.ports import Counts, Peer
+from thoughtgate.wire.messages import Reply
 from thoughtgate.wire.strict import dumps
 
 
@@ -39,7 +40,7 @@ class Endless:
     def tell(self, method: str, params: JsonObject) -> None:
         raise NotImplementedError
 
-    async def call(self, call: Call) -> bytes:
+    async def call(self, call: Call) -> Reply:
         raise NotImplementedError
 
     async def watch(self, changed: Callable[[str], None]) -> str:

@@ -231,7 +231,7 @@ async def test_what_waits_for_a_slow_caller_is_bounded_by_number_and_by_bytes(
     waiter = Waiter(replace(make_call("x"), listener=caller), counts)
     for number in range(300):
         waiter.notify(Notice(kind=NoticeKind.LOG, params={"data": number}), size)
-    waiter.answer(Reply(id=1, result=b"{}"))
-    assert await within(waiter.outcome()) == b"{}"
+    waiter.answer(Reply(id=1, result=b"{}", value={}))
+    assert (await within(waiter.outcome())).result == b"{}"
     assert [notice.params["data"] for notice in caller.notices] == [*range(300 - told, 300)]
     assert counts.overflow == 300 - told

@@ -30,7 +30,7 @@ PARAMS: JsonObject = {"n": 10**30, "x": None}
         (encode_request(1, "m"), Request(id=1, method="m", params={})),
         (encode_notification("n", PARAMS), Notification(method="n", params=PARAMS)),
         (encode_notification("n"), Notification(method="n", params={})),
-        (encode_reply(-1, b'{"a": 1.10}'), Reply(id=-1, result=b'{"a": 1.10}')),
+        (encode_reply(-1, b'{"a": 1.10}'), Reply(id=-1, result=b'{"a": 1.10}', value={"a": 1.1})),
         (encode_failure(2**70, -32000, "no"), Failure(id=2**70, code=-32000, message="no")),
         (encode_failure(None, -1, "", [0]), Failure(id=None, code=-1, message="", data=[0])),
     ],

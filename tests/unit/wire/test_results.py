@@ -4,27 +4,18 @@ import json
 
 import pytest
 
-from thoughtgate.wire import handshake, results, stateless
-from thoughtgate.wire.results import make_result, peek, result_type, structured, text, untyped
+from thoughtgate.wire import handshake, stateless
+from thoughtgate.wire.results import inside, make_result, structured, text, untyped
 
 OURS = b'{"name":"us"}'
 SERVER = "io.modelcontextprotocol/serverInfo"
 
 
-def test_a_peek_tells_absent_from_null() -> None:
-    assert not peek(b'{"content":[]}').has_structured
-    null = peek(b'{"structuredContent": null ,"isError":true,"resultType":"complete"}')
-    assert null == results.Peek(
-        is_error=True, has_structured=True, structured_raw=b"null", result_type="complete"
-    )
+def test_a_look_inside_tells_absent_from_null() -> None:
+    assert "structuredContent" not in inside(b'{"content":[]}')
+    assert inside(b'{"structuredContent": null ,"isError":true}')["structuredContent"] is None
     assert structured(b'{"structuredContent":{"n":1}}') == {"n": 1}
     assert structured(b"{}") is None
-
-
-def test_a_peek_does_not_trip_over_odd_types() -> None:
-    assert peek(b'{"isError":"yes","resultType":7}') == results.Peek(
-        is_error=False, has_structured=False, structured_raw=b"", result_type=""
-    )
 
 
 def test_text_is_the_text_blocks_alone() -> None:
@@ -82,13 +73,11 @@ def test_numbers_of_a_result_keep_their_spelling() -> None:
 
 
 @pytest.mark.parametrize("key", ["resultType", "resultTyp\\u0065"])
-def test_a_result_type_is_found_and_taken_out_however_it_is_spelled(key: str) -> None:
+def test_a_result_type_is_taken_out_however_it_is_spelled(key: str) -> None:
     raw = f'{{"content":[ 1.10 ],"{key}":"task","_meta":{{}}}}'.encode()
-    assert result_type(raw) == "task"
     assert untyped(raw) == b'{"content":[ 1.10 ],"_meta":{}}'
 
 
 @pytest.mark.parametrize("raw", [b'{"x": 1 }', b'{"x": {"resultType": 1}}', b'{"x": "\\u0065" }'])
 def test_a_result_without_a_type_stays_as_it_is(raw: bytes) -> None:
-    assert result_type(raw) == ""
     assert untyped(raw) is raw
