@@ -10,7 +10,7 @@ BENCH_PEERS := benchmarks/peers/.venv/.ready
 SUITE := tests/conformance/node_modules/.ready
 ARGS ?=
 
-.PHONY: help setup peers demo check fmt format-check lint layers types test conformance docs bench lock clean
+.PHONY: help setup peers demo check fmt format-check lint layers types test conformance docs bench chaos lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,6 +65,9 @@ bench: setup $(BENCH_PEERS) ## measure beside peers; ARGS="memory --quick" runs 
 
 $(BENCH_PEERS): $(wildcard benchmarks/peers/*.txt) benchmarks/peers.py | $(READY)
 	@echo "== peers to measure beside"; $(BIN)/python -m benchmarks.peers install
+
+chaos: setup ## ten minutes of random faults, checked; ARGS="--seconds 60 --seed 7 --workers 2"
+	@$(BIN)/python -m tests.chaos $(ARGS)
 
 lock: setup ## pin the newest allowed packages again (ARGS=--upgrade for newer ones)
 	@$(BIN)/uv pip compile -q --universal --python-version 3.11 --group dev --all-extras \

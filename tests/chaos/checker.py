@@ -27,7 +27,10 @@ NAMELESS = frozenset({"upstream_replied", "overloaded", "unknown_tool"})
 ONCE = frozenset({"write"})
 """The tools that must not run twice for one call."""
 
-ASKING = frozenset({"ask", "want_input"})
+PARKED = "ask"
+"""The tool whose call waits in the gateway between its rounds: it is one call, with one row."""
+
+ASKING = frozenset({PARKED, "want_input"})
 """The tools that take several rounds."""
 
 _AGREE: Mapping[What, frozenset[str]] = {
@@ -139,7 +142,7 @@ def _audited(history: History, rounds: Sequence[Round]) -> Found:
     rows: dict[str, list[Row]] = defaultdict(list)
     for row in history.rows:
         rows[row.trace].append(row)
-    for one in rounds:
+    for one in _calls(rounds):
         token, found = one.invoke.token, rows[one.invoke.trace]
         gone = any(event.what in {What.LEFT, What.BROKEN} for event in one.ends)
         if len(found) > 1 or not (found or gone):
@@ -148,6 +151,19 @@ def _audited(history: History, rounds: Sequence[Round]) -> Found:
             end = one.ends[0]
             heard = f"{end.what.value} {end.code}".strip()
             yield token, f"the client heard {heard}, the audit row says {found[0].outcome}"
+
+
+def _calls(rounds: Sequence[Round]) -> Iterator[Round]:
+    """Give each call that has a row: the rounds of one that was parked are one call."""
+    parked: dict[str, Round] = {}
+    for one in rounds:
+        if one.invoke.tool != PARKED:
+            yield one
+        elif one.invoke.token in parked:
+            parked[one.invoke.token].others = one.others
+        else:
+            parked[one.invoke.token] = Round(one.invoke, one.others)
+    yield from parked.values()
 
 
 def _agrees(end: Event, row: Row) -> bool:

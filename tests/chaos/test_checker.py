@@ -43,6 +43,15 @@ def story(
     )
 
 
+def asked(tool: str) -> list[Event]:
+    return [
+        invoke(tool=tool),
+        event(What.ASKED, 2.0, tool=tool),
+        invoke(tool=tool, at=3.0, trace="second"),
+        reply(at=4.0, tool=tool, trace="second"),
+    ]
+
+
 LOST = "server s: the connection broke"
 
 GOOD = {
@@ -71,15 +80,11 @@ GOOD = {
     ),
     "a client that left before it was heard": story([invoke(), event(What.LEFT, 1.1)]),
     "a question": story(
-        [
-            invoke(tool="ask"),
-            event(What.ASKED, 2.0, tool="ask"),
-            invoke(tool="ask", at=3.0, trace="second"),
-            reply(at=4.0, tool="ask", trace="second"),
-        ],
-        [ran(tool="ask")],
+        asked("want_input"),
+        [ran(tool="want_input")],
         [row("input_required"), replace(row(), trace="second")],
     ),
+    "a question of a call that waits": story(asked("ask"), [ran(tool="ask")], [row()]),
     "a server that refuses": story(
         [invoke(), error("upstream_replied", "it failed")], [ran()], [row("upstream_replied")]
     ),
@@ -153,6 +158,11 @@ BAD = {
         "each call has one audit row",
         story([invoke(), error("upstream_lost", LOST)], [], [row("upstream_timeout")]),
     ),
+    "a question without a row of its own": (
+        "each call has one audit row",
+        story(asked("want_input"), [], [row("input_required")]),
+    ),
+    "a call that waited without a row": ("each call has one audit row", story(asked("ask"))),
     "a call said not to be sent that ran": (
         "what is said not to be sent did not run",
         story(

@@ -52,6 +52,7 @@ class Desk:
     @property
     def loaded(self) -> Loaded:
         """Return the settings in force."""
+            tasks=len(asyncio.all_tasks()),
         return self.app.keeper.loaded
 
     async def revision(self) -> int:

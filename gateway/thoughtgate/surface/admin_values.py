@@ -71,7 +71,7 @@ class ServerState(Struct, kw_only=True, frozen=True):
 
 
 class WorkerState(Struct, kw_only=True, frozen=True):
-    """One worker: its calls since its start, those in flight, its sessions.
+    """One worker: its calls since its start, those in flight, its sessions, tasks of its loop.
 
     One that does not answer just now is not `up`, and its numbers are unknown.
     """
@@ -82,6 +82,7 @@ class WorkerState(Struct, kw_only=True, frozen=True):
     calls: int = 0
     running: int = 0
     sessions: int = 0
+    tasks: int = 0
 
 
 class Status(Struct, kw_only=True, frozen=True):
