@@ -74,6 +74,19 @@ async def test_a_lost_write_is_never_sent_again_and_a_lost_read_once(
     assert log.read_text(encoding="utf-8").splitlines().count("crash") == sent
 
 
+@pytest.mark.parametrize("then", ["exit", "hang"])
+async def test_a_read_that_was_lost_is_not_said_to_be_unsent_when_it_cannot_be_sent_again(
+    tmp_path: Path, then: str
+) -> None:
+    plan = tmp_path / "plan"
+    plan.write_text("[]", encoding="utf-8")
+    async with rig(fake_stdio("--faults", str(plan))) as made:
+        await made.call("echo")
+        plan.write_text(f'[{{"name":"{then}","on":"start"}}]', encoding="utf-8")
+        with pytest.raises((UpstreamLost, UpstreamTimeout)):
+            await within(made.send("crash", effect=Effect.READ, timeout=2.0))
+
+
 @ERAS
 async def test_a_hanging_call_times_out_alone_and_its_late_reply_is_dropped(era: Era) -> None:
     async with rig(fake_stdio(era=era)) as made:
