@@ -91,7 +91,7 @@ def _peers(ending: ExitStack, kind: str, standing: Stand) -> Iterator[Way]:
     def way(name: str, command: Callable[[int], list[str]], calls: tuple[int, int]) -> Way:
         port = free_port()
         pid = ending.enter_context(process(command(port), port))
-        load = Load(url=f"http://127.0.0.1:{port}/mcp", era="", warmup=2)
+        load = Load(url=f"http://127.0.0.1:{port}/mcp", era="", warmup=1)
         return Way(
             name=name,
             kind=kind,

@@ -15,10 +15,10 @@ from benchmarks.clients import Client, HttpClient, Pipe, RequestFailed, paramete
 from benchmarks.processes import cpu_seconds, parts, tree
 
 GENERATOR = "generator"
-SETTLED = 0.001
-"""CPU seconds in one breath below which a process is at rest."""
-BREATH = 1.15
+LINGER = 1.1
 """Seconds, a little more than an exporter waits for company."""
+BREATH, CALM = 0.25, 0.003
+"""Who uses less CPU than that in one breath, in seconds, is at rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,10 +162,11 @@ async def _settle(watched: Mapping[str, Watch]) -> None:
     """Wait until those who work after the reply have done so."""
     lazy = [watch.pid for watch in watched.values() if watch.lazy]
     pids = [pid for one in lazy for pid in tree(one)]
-    for _ in range(3 if pids else 0):
-        before = sum(map(cpu_seconds, pids))
+    await asyncio.sleep(LINGER if pids else 0)
+    for _ in range(8 if pids else 0):
+        before = sum(_cpu(pids))
         await asyncio.sleep(BREATH)
-        if sum(map(cpu_seconds, pids)) - before < SETTLED:
+        if sum(_cpu(pids)) - before < CALM:
             return
 
 
