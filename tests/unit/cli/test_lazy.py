@@ -12,7 +12,7 @@ from tests.support.gate import home
 from thoughtgate.cli.lazy import LazyCommands
 from thoughtgate.cli.root import PLACES, cli
 
-UNASKED = {"alembic", "opentelemetry.exporter"}
+UNASKED = {"alembic", "requests", "opentelemetry.sdk"}
 HEAVY = UNASKED | {"sqlalchemy", "mako", "jsonschema", "aiohttp"}
 
 LOADED = """
