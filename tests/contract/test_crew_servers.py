@@ -352,7 +352,7 @@ async def test_a_worker_that_ends_fails_what_runs_and_is_met_again_when_it_is_ba
     await within(pair.door.aclose())
     kind, message, _ = await within(hanging)
     assert kind is UpstreamLost
-    assert message == "server peer: the worker that ran it has ended, and it with that"
+    assert message == "server peer: the worker that ran it has ended, and the server with it"
     await running(pair, 0)
     kind, message, _ = await failure(pair.far, make_call("echo", timeout=0.1))
     assert kind is UpstreamUnreachable
@@ -365,6 +365,24 @@ async def test_a_worker_that_ends_fails_what_runs_and_is_met_again_when_it_is_ba
     client.notices.clear()
     await pair.own.call("update", {"uri": ONE})
     await until(lambda: client.told == [(UPDATED, {"uri": ONE})])
+
+
+async def test_a_worker_that_hangs_costs_a_call_little_more_than_its_time(pair: Crewed) -> None:
+    met: list[asyncio.Protocol] = []
+
+    def nobody() -> asyncio.Protocol:
+        met.append(asyncio.Protocol())
+        return met[0]
+
+    await within(pair.door.aclose())
+    place = str(pair.crew.door(pair.crew.index))
+    loop = asyncio.get_running_loop()
+    async with await loop.create_unix_server(nobody, place):
+        await until(lambda: met)
+        kind, message, _ = await failure(pair.far, make_call("echo", timeout=0.2))
+        assert kind is UpstreamTimeout
+        assert message.endswith("nor from the worker that runs it")
+        await within(pair.neighbours.aclose())
 
 
 async def test_a_worker_that_leaves_takes_its_calls_and_its_clients_children_along(

@@ -34,7 +34,7 @@ from thoughtgate.upstream.sharing import sharing_of
 AWAY = 10.0
 """Seconds that a call waits for a worker that is being restarted."""
 
-SPARE = 5.0
+SPARE = 2.0
 """Seconds beyond its own that a call may take: the worker that runs the server keeps the time."""
 
 _LASTING = frozenset({Kind.SUBSCRIBE, Kind.UNSUBSCRIBE})

@@ -24,6 +24,7 @@ class FramePipe(asyncio.Protocol):
         self._on_open = on_open
         self._transport: asyncio.Transport | None = None
         self._kept = bytearray()
+        self._over = False
         self._room = asyncio.Event()
         self._room.set()
 
@@ -39,19 +40,23 @@ class FramePipe(asyncio.Protocol):
         return True
 
     def close(self) -> None:
-        """Close the socket once what was sent is gone."""
+        """Close the socket once what was sent is gone; one that is not open yet never opens."""
+        self._over = True
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
         """Close the socket at once."""
+        self._over = True
         if self._transport is not None:
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport; the event loop calls it."""
         self._transport = cast("asyncio.Transport", transport)
-        if self._on_open is not None:
+        if self._over:
+            transport.close()
+        elif self._on_open is not None:
             self._on_open()
 
     def data_received(self, data: bytes) -> None:

@@ -219,7 +219,9 @@ class Neighbour:
         self._there.clear()
         for server, answer in self._waiting.values():
             if not answer.done():
-                message = f"server {server}: the worker that ran it has ended, and it with that"
+                message = (
+                    f"server {server}: the worker that ran it has ended, and the server with it"
+                )
                 answer.set_exception(UpstreamLost(message=message))
         for task in self._asked.values():
             task.cancel()
