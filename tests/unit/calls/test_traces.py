@@ -19,7 +19,7 @@ from thoughtgate.core.errors import (
     UpstreamReplied,
 )
 from thoughtgate.core.servers import HttpTransport, StdioTransport, Transport
-from thoughtgate.core.traces import SpanContext, SpanKind
+from thoughtgate.core.traces import NOTHING_SHARED, SpanContext, SpanKind, SpanRecord
 from thoughtgate.testing.sender import EMPTY
 from thoughtgate.testing.values import SESSION
 
@@ -221,3 +221,41 @@ async def test_nothing_is_traced_without_a_recorder(bench: Bench) -> None:
     await bench.call("air__book", {"to": "Oslo"}, trace=PARENT)
     assert bench.sender.sent[0].trace is PARENT
     assert bench.audit.rows[0].trace_id == f"{PARENT.trace_id:032x}"
+
+
+class Spans:
+    """A recorder that keeps spans as they come, with what they share apart."""
+
+    def __init__(self) -> None:
+        self.kept: list[SpanRecord] = []
+
+    def record(self, span: SpanRecord) -> None:
+        self.kept.append(span)
+
+
+async def test_calls_of_one_tool_share_all_that_does_not_differ_from_call_to_call(
+    bench: Bench,
+) -> None:
+    spans = Spans()
+    bench.extra["recorder"] = spans
+    bench.offer("air", FLIGHT, WEATHER)
+    for tool in ("air__book", "air__book", "air__weather"):
+        await bench.call(tool, {"to": "Oslo"})
+    client, server, next_client, next_server, other_client, other_server = spans.kept
+    assert next_server.shared is server.shared
+    assert next_client.shared is client.shared
+    assert {other_client.shared, other_server.shared}.isdisjoint({client.shared, server.shared})
+    for span in (client, server):
+        assert span.shared.attributes.keys().isdisjoint(span.attributes)
+        assert "thoughtgate.server" in span.shared.attributes
+        assert "gen_ai.tool.call.id" in span.attributes
+
+
+async def test_names_that_nothing_has_are_kept_for_nobody(bench: Bench) -> None:
+    """A client could fill the memory with them."""
+    spans = Spans()
+    bench.extra["recorder"] = spans
+    bench.offer("air", FLIGHT)
+    with pytest.raises(UnknownTarget):
+        await bench.call("air__nobody")
+    assert spans.kept[0].shared is NOTHING_SHARED
