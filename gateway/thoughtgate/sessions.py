@@ -7,8 +7,8 @@ belongs to somebody else looks like one that does not exist.
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from types import TracebackType
 
 from thoughtgate.core.calls import Listener, Principal, Session
 from thoughtgate.core.errors import Overloaded
@@ -116,19 +116,13 @@ class Sessions:
         self._end(session_id)
         return True
 
-    @contextmanager
-    def holding(self, session_id: str, principal: Principal) -> Iterator[None]:
+    def holding(self, session_id: str, principal: Principal) -> "Holding":
         """Keep a session from resting while a call runs or a stream is open."""
-        seat = self._seat(session_id, principal)
-        if seat is None:
-            yield
-            return
-        seat.held += 1
-        try:
-            yield
-        finally:
-            seat.held -= 1
-            self._seat(session_id, principal)
+        return Holding(self, self._seat(session_id, principal))
+
+    def used(self, connected: Connected) -> None:
+        """Note that a session is used; nothing when it is there no more."""
+        self._seat(connected.id, connected.principal)
 
     def expire(self) -> None:
         """End the sessions that rested too long. Costs nothing for those that did not."""
@@ -171,3 +165,29 @@ class Sessions:
         seat = self._seats.pop(session_id)
         for callback in list(self._watchers):
             callback(seat.connected)
+
+
+class Holding:
+    """Holds a session, if there is one, for the length of a block."""
+
+    __slots__ = ("_seat", "_sessions")
+
+    def __init__(self, sessions: Sessions, seat: _Seat | None) -> None:
+        self._sessions = sessions
+        self._seat = seat
+
+    def __enter__(self) -> None:
+        """Begin to hold."""
+        if self._seat is not None:
+            self._seat.held += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Hold no longer; it was used until now."""
+        if self._seat is not None:
+            self._seat.held -= 1
+            self._sessions.used(self._seat.connected)

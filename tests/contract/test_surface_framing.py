@@ -1,7 +1,10 @@
 """The MCP face over HTTP against a raw peer: where a request begins, ends and belongs."""
 
+import gc
 import socket
+import struct
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -98,3 +101,25 @@ def reset(line: socket.socket) -> bool:
     except ConnectionError:
         return True
     return False
+
+
+async def test_an_idle_connection_holds_nothing_of_its_last_request(peer: HttpPeer) -> None:
+    reader, writer = await peer.open()
+    head = peer.head("POST", "/mcp", len(LIST), {**LISTING, "connection": "keep-alive"})
+    for _ in range(2):
+        writer.write(head + LIST)
+        assert (await within(read_reply(reader))).status == 200
+        await until(lambda: [held(one) for one in protocols()] == [(None, None, [])])
+    line = writer.get_extra_info("socket")
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()  # the server sees a reset, and shall wait for nothing more
+    await until(lambda: not protocols())
+
+
+def held(protocol: Any) -> tuple[object, object, object]:
+    return protocol.cycle, protocol.scope, protocol.headers
+
+
+def protocols() -> list[TimedHttpProtocol]:
+    gc.collect()
+    return [one for one in gc.get_objects() if isinstance(one, TimedHttpProtocol)]

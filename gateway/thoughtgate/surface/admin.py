@@ -191,7 +191,7 @@ class AdminFace(Generic[D]):
         value = await route.handler(self._desk, ask)
         return _Reply(msgspec.json.encode(value), tag)
 
-    def _checked(self, pairs: Sequence[tuple[bytes, bytes]]) -> Headers:
+    def _checked(self, pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
         """Return the headers of one who may ask.
 
         Raises:

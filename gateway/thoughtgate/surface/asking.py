@@ -40,6 +40,8 @@ class _Asked:
 class Asks:
     """The open questions to one client; `strays` counts answers to none of them."""
 
+    __slots__ = ("_capabilities", "_closed", "_numbers", "_open", "_patience", "_prefix", "strays")
+
     def __init__(self, capabilities: JsonObject, *, patience: float = PATIENCE) -> None:
         self.strays = 0
         self._capabilities = capabilities

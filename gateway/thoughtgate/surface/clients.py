@@ -18,6 +18,7 @@ from thoughtgate.surface.relay import Peer
 from thoughtgate.surface.tapes import Shelf, Tape
 from thoughtgate.wire.handshake import Hello
 from thoughtgate.wire.ids import InFlight
+from thoughtgate.wire.strict import dumps
 
 if TYPE_CHECKING:
     import asyncio
@@ -26,6 +27,10 @@ _log = logging.getLogger(__name__)
 
 DEFAULT_LEVEL = "info"
 """The lowest log level sent to a client that never called `logging/setLevel`."""
+
+
+KINDS = 256
+"""Kinds of clients that are remembered; more of them only share less."""
 
 
 class Running:
@@ -54,6 +59,7 @@ class Live:
     """The live side of one session.
 
     `tape` holds what its GET streams have told, `subscribed` are the resources that it follows.
+    There may be thousands: what most of them do not need is not made for each.
     """
 
     session: Session
@@ -62,7 +68,7 @@ class Live:
     asks: Asks
     running: InFlight[Running] = field(default_factory=InFlight)
     tape: Tape | None = None
-    subscribed: set[str] = field(default_factory=set)
+    subscribed: dict[str, None] = field(default_factory=dict)
 
 
 class Clients:
@@ -77,6 +83,7 @@ class Clients:
         self._changes = changes
         self._comebacks = comebacks
         self._live: dict[str, Live] = {}
+        self._said = _Said()
         self._closed = False
         self._unwatch = sessions.watch(self._ended)
 
@@ -128,17 +135,18 @@ class Clients:
                 live.asks.close()
 
     def _open(self, id_: str, hello: Hello, principal: Principal, domain: str) -> Connected:
+        client, capabilities = self._said.once(hello)
         connected = self.sessions.open(
             Connected(
                 id=id_,
                 principal=principal,
                 domain=domain,
                 version=hello.version,
-                client=hello.client,
-                capabilities=hello.capabilities,
+                client=client,
+                capabilities=capabilities,
             )
         )
-        mailbox, asks = self._changes.join(domain), Asks(hello.capabilities)
+        mailbox, asks = self._changes.join(domain), Asks(capabilities)
         peer = Peer(mailbox, asks, lambda: self._gateway.view(domain), DEFAULT_LEVEL)
         self._live[id_] = Live(connected.session(peer), mailbox, peer, asks)
         return connected
@@ -161,3 +169,17 @@ class Clients:
         self.shelf.forget(connected.id)
         self._gateway.leave(live.peer)
         self._gateway.leave_session(connected.id)
+
+
+class _Said:
+    """What clients say of themselves, once for all that say the same; mostly few kinds are here."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[JsonObject, JsonObject]] = {}
+
+    def once(self, hello: Hello) -> tuple[JsonObject, JsonObject]:
+        """Return the client and its capabilities."""
+        both = (hello.client, hello.capabilities)
+        if len(self._known) >= KINDS:
+            self._known.pop(next(iter(self._known)))
+        return self._known.setdefault(dumps(both), both)

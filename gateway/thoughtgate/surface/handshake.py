@@ -81,16 +81,16 @@ class HandshakeMethods:
             message = f"{MOST_SUBSCRIBED} resources are subscribed to; unsubscribe from some"
             raise Overloaded(message=message)
         if new:
-            live.subscribed.add(uri)  # it counts while it is asked for: others ask beside it
+            live.subscribed[uri] = None  # it counts while it is asked for: others ask beside it
         line = replace(line, lasting=live.peer)
         try:
             raw = (await self._desk.call(request.method, request.params, asker, line)).raw
         except BaseException:
             if new:
-                live.subscribed.discard(uri)
+                live.subscribed.pop(uri, None)
             raise
         if not begins:
-            live.subscribed.discard(uri)
+            live.subscribed.pop(uri, None)
         return handshake.finish(raw)
 
     def take(self, client: Connected, live: Live, message: Message) -> None:

@@ -3,9 +3,13 @@
 Never holds a stream back: only a head that tells the length of its body waits for it.
 """
 
+import asyncio
 from typing import Any, Final
 
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+from thoughtgate.surface.bell import Bell
 
 _COPIED: Final = 65_536
 """Bytes of a body up to which one copy beside its head costs less than a second write."""
@@ -16,6 +20,17 @@ class BadReply(Exception):
 
     def __init__(self, *, message: str) -> None:
         super().__init__(message)
+
+
+class Flow(FlowControl):
+    """uvicorn's, without a queue of those who wait to write: that is one at most."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.read_paused = False
+        self.write_paused = False
+        self._is_writable_event: Any = Bell()  # it has the methods that are used
+        self._is_writable_event.set()
 
 
 class Cycle(RequestResponseCycle):

@@ -63,6 +63,8 @@ class Taping:
 class EventStream:
     """A text/event-stream reply; events are whole and in order, whoever sends them."""
 
+    __slots__ = ("_ended", "_order", "_send", "_taping", "begun")
+
     def __init__(self, send: Send, taping: Taping | None = None) -> None:
         self._send = send
         self._taping = taping

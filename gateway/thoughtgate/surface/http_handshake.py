@@ -4,6 +4,7 @@ Never takes a lost connection for a cancellation: in this era that is a notifica
 """
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from thoughtgate.core.errors import GateError, Overloaded
@@ -147,13 +148,17 @@ class HandshakeFace:
 
     def _feed(self, client: Connected, live: Live, number: int) -> Feed:
         """Return how the session's own stream is written, from after event `number` on."""
+        missed: list[bytes] = []
+        if live.tape is not None and number >= 0:
+            missed = [event for _, event in live.tape.since(number)]
+        write = partial(self._told, client.id, live)
+        return Feed(first=KEEPALIVE + b"".join(missed), write=write)
+
+    def _told(self, session_id: str, live: Live, message: bytes) -> bytes:
+        """Return the event that carries a message, kept on the session's tape from the first on."""
         if live.tape is None:
-            live.tape = self._clients.shelf.begin(client.id, _OWN)
-        tape = live.tape
-        if tape is None:
-            return Feed(first=KEEPALIVE, write=encode_event)
-        missed = [event for _, event in tape.since(number)] if number >= 0 else []
-        return Feed(first=KEEPALIVE + b"".join(missed), write=tape.record)
+            live.tape = self._clients.shelf.begin(session_id, _OWN)
+        return encode_event(message) if live.tape is None else live.tape.record(message)
 
     def _find(self, request: HttpRequest) -> tuple[Connected, Live]:
         session_id = request.header(_SESSION)

@@ -59,7 +59,7 @@ class HttpRequest:
     """
 
     method: str
-    headers: Headers
+    headers: MutableMapping[bytes, bytes]
     domain: str
     principal: Principal
     receive: Receive
@@ -71,6 +71,10 @@ class HttpRequest:
         """Return a header's value without outer white space."""
         value = self.headers.get(name)
         return None if value is None else value.strip(b" \t").decode("latin-1")
+
+    def forget_head(self) -> None:
+        """Drop the headers: a stream that lasts needs none, and may be one of thousands."""
+        self.headers.clear()
 
     def accepts(self, kind: str) -> bool:
         """Tell whether the client takes JSON or event streams; without Accept it takes both."""

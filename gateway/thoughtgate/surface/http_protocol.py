@@ -7,20 +7,30 @@ the time it takes: what comes is never upgraded to another protocol, and nothing
 
 import asyncio
 import socket
-from typing import Any, ClassVar
+from collections import deque
+from typing import Any, ClassVar, Final
 from urllib.parse import unquote
 
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from thoughtgate.surface.http_cycle import Cycle
+from thoughtgate.surface.bell import Bell
+from thoughtgate.surface.http_cycle import Cycle, Flow
 from thoughtgate.surface.http_io import Receive, Refusal, Scope, Send, refuse
 from thoughtgate.wire import codes
 
+_NONE_AHEAD: Final[deque[Any]] = deque()
+"""What is pipelined on nearly every connection; never changed."""
+
 
 class TimedHttpProtocol(HttpToolsProtocol):
-    """Closes a connection whose head is not whole in bounds; give it to uvicorn as `http`."""
+    """Closes a connection whose head is not whole in bounds; give it to uvicorn as `http`.
+
+    An idle connection holds nothing of its last request.
+    """
+
+    __slots__ = ("_in_head", "_timer", "_waiting")
 
     head_timeout: ClassVar[float] = 10.0
     """Seconds from the connection, or from the first byte of a later head, to its end."""
@@ -36,6 +46,7 @@ class TimedHttpProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._in_head = True
         self._waiting = 0
+        self.pipeline = _NONE_AHEAD
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Start the clock: a connection is opened to send something.
@@ -43,6 +54,7 @@ class TimedHttpProtocol(HttpToolsProtocol):
         One beyond uvicorn's `limit_concurrency` is answered once, that there is no room.
         """
         super().connection_made(transport)
+        self.flow = Flow(transport)
         if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
             self.app = full
         line = transport.get_extra_info("socket")
@@ -51,9 +63,10 @@ class TimedHttpProtocol(HttpToolsProtocol):
         self._start()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the clocks; uvicorn leaves one running when the client broke off."""
         self._stop()
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; only a head that is still unfinished after them needs the clock."""
@@ -85,6 +98,7 @@ class TimedHttpProtocol(HttpToolsProtocol):
         """Stop the clock, since from here on the application minds the time, and let it begin."""
         self._in_head = False
         self._stop()
+        self.headers = []  # the scope has them
         parser, scope = self.parser, self.scope
         version = parser.get_http_version()
         scope["http_version"] = version
@@ -103,7 +117,7 @@ class TimedHttpProtocol(HttpToolsProtocol):
             access_logger=self.access_logger,
             access_log=False,
             default_headers=self.server_state.default_headers,
-            message_event=asyncio.Event(),
+            message_event=_bell(),
             expect_100_continue=self.expect_100_continue,
             keep_alive=version != "1.0" and parser.should_keep_alive(),
             on_response=self.on_response_complete,
@@ -112,12 +126,13 @@ class TimedHttpProtocol(HttpToolsProtocol):
             self._start_asgi_task(self.cycle, self.app)
         else:  # it was sent before its turn
             self.flow.pause_reading()
+            self.pipeline = self.pipeline or deque()
             self.pipeline.appendleft((self.cycle, self.app))
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body; reading pauses while the application does not take it."""
-        cycle = self.cycle
-        if cycle.response_complete:
+        cycle: Any = self.cycle  # None when the reply came first
+        if cycle is None or cycle.response_complete:
             return
         cycle.body += body
         if len(cycle.body) > HIGH_WATER_LIMIT:
@@ -126,11 +141,22 @@ class TimedHttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Note that the body is whole; mostly before the application has begun."""
-        self.scope["state"]["whole"] = True
-        cycle = self.cycle
+        cycle: Any = self.cycle  # None when the reply came first
+        if cycle is None:
+            return
+        cycle.scope["state"]["whole"] = True
         if not cycle.response_complete:
             cycle.more_body = False
             cycle.message_event.set()
+
+    def on_response_complete(self) -> None:
+        """Go on with what was pipelined; else forget the request that is over."""
+        super().on_response_complete()
+        nothing: Any = None
+        if self.cycle.response_complete:
+            self.cycle = nothing
+            if not self._in_head:  # else the scope is the next request's
+                self.scope = nothing
 
     def _unsupported_upgrade_warning(self) -> None:
         """Say nothing: the application answers, and uvicorn advises to install a library."""
@@ -143,6 +169,11 @@ class TimedHttpProtocol(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _bell() -> Any:
+    """Return what uvicorn's cycle uses of an event."""
+    return Bell()
 
 
 async def full(scope: Scope, receive: Receive, send: Send) -> None:

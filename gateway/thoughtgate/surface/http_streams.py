@@ -1,11 +1,12 @@
 """The streams that belong to no request, and those that a client comes back to.
 
-Never more of them than allowed, and never silent for long.
+Never more of them than allowed, and never silent for long. An idle one holds no task but that of
+its request, and no timer: there may be thousands.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from thoughtgate.surface.http_exchange import EventStream
@@ -13,6 +14,9 @@ from thoughtgate.surface.http_io import HttpRequest, Receive, Refusal
 from thoughtgate.surface.mailbox import Reader
 from thoughtgate.surface.tapes import Tape
 from thoughtgate.wire.sse import KEEPALIVE, encode_event
+
+_TOGETHER = 0.05
+"""Seconds within which silent streams are spoken to at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,7 @@ class Streams:
 
     def __init__(self, *, most: int, keepalive: float) -> None:
         self._most = most
+        self.silence = Silence(keepalive)
         self._keepalive = keepalive
         self._open = 0
 
@@ -39,21 +44,17 @@ class Streams:
             Refusal: 406 when the client takes no stream, 503 when too many are open.
         """
         with self._counted(request):
-            reader = attach()
-            stream = EventStream(request.send)
-            leaving = asyncio.create_task(_leave(request.receive, reader.leave))
+            request.forget_head()
+            sending = _Sending(EventStream(request.send), attach(), feed, self.silence)
             try:
-                await stream.write(feed.first)
-                while (messages := await reader.take(self._keepalive)) is not None:
-                    await stream.write(b"".join(map(feed.write, messages)) or KEEPALIVE)
-                gone = reader.gone
+                await sending.stream.write(feed.first)
+                sending.begin()
+                async with asyncio.timeout(None) as sending.until:
+                    await _left(request.receive)
+            except TimeoutError:
+                await sending.say_goodbye()
             finally:
-                leaving.cancel()
-                reader.leave()
-            if not gone:
-                if feed.last:
-                    await stream.write(feed.last)
-                await stream.end()
+                sending.end()
 
     async def replay(self, request: HttpRequest, tape: Tape, number: int) -> None:
         """Send what is on a tape after an event, and what is still to come.
@@ -64,8 +65,7 @@ class Streams:
         with self._counted(request):
             follower = tape.follow()
             stream = EventStream(request.send)
-            leaving = asyncio.create_task(_leave(request.receive, tape.follow))
-            try:
+            async with _leaving(request.receive, tape.follow):
                 await stream.write(KEEPALIVE)
                 while (events := await tape.after(number, follower, self._keepalive)) is not None:
                     for at, event in events:
@@ -73,8 +73,6 @@ class Streams:
                         number = at
                     if not events:
                         await stream.write(KEEPALIVE)
-            finally:
-                leaving.cancel()
             await stream.end()
 
     @contextmanager
@@ -90,7 +88,122 @@ class Streams:
             self._open -= 1
 
 
-async def _leave(receive: Receive, leave: Callable[[], object]) -> None:
+class _Sending:
+    """One mailbox's stream. A task sends while there is something, and is gone at other times."""
+
+    __slots__ = ("_feed", "_silence", "_task", "reader", "stream", "until")
+
+    def __init__(self, stream: EventStream, reader: Reader, feed: Feed, silence: "Silence") -> None:
+        self.stream = stream
+        self.reader = reader
+        self.until: asyncio.Timeout | None = None
+        self._feed = feed
+        self._silence = silence
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Send what comes from now on."""
+        self.reader.wake.heard = self._stir
+        self._silence.broken(self)
+        if self.reader.wake.is_set():
+            self._stir()
+
+    def end(self) -> None:
+        """Send nothing more."""
+        self.reader.wake.heard = self.until = None
+        self.reader.leave()
+        self._silence.over(self)
+        if self._task is not None:
+            self._task.cancel()
+
+    def speak(self) -> None:
+        """Send that the stream is alive, unless something is being sent anyhow."""
+        self._stir()
+
+    async def say_goodbye(self) -> None:
+        """End the stream as one does on purpose; what went wrong in sending is raised here."""
+        if self._task is not None:
+            await self._task
+        if self._feed.last:
+            await self.stream.write(self._feed.last)
+        await self.stream.end()
+
+    def _stir(self) -> None:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._send())
+
+    async def _send(self) -> None:
+        resting = False
+        try:
+            while not resting and (messages := self.reader.taken()) is not None:
+                await self.stream.write(b"".join(map(self._feed.write, messages)) or KEEPALIVE)
+                self._silence.broken(self)
+                resting = not self.reader.wake.is_set()
+        finally:
+            if resting:
+                self._task = None
+            elif self.until is not None:
+                self.until.reschedule(0)  # the request's task ends the stream
+
+
+class Silence:
+    """When each stream was last heard of; one timer for all of them."""
+
+    def __init__(self, longest: float) -> None:
+        self._longest = longest
+        self._since: dict[_Sending, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        """Return how many streams are listened to."""
+        return len(self._since)
+
+    def broken(self, sending: _Sending) -> None:
+        """Note that something was sent."""
+        self._since.pop(sending, None)
+        loop = asyncio.get_running_loop()
+        self._since[sending] = loop.time()  # the last one is the one heard last
+        if self._timer is None:
+            self._timer = loop.call_later(self._longest, self._look)
+
+    def over(self, sending: _Sending) -> None:
+        """Forget a stream."""
+        self._since.pop(sending, None)
+        if not self._since and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        """Speak on every stream that was silent for long, and look again for the next one."""
+        loop = asyncio.get_running_loop()
+        self._timer, now = None, loop.time()
+        due = now + _TOGETHER - self._longest
+        for sending, since in list(self._since.items()):
+            if since > due:
+                break
+            del self._since[sending]
+            self._since[sending] = now
+            sending.speak()
+        if self._since:
+            oldest = next(iter(self._since.values()))
+            self._timer = loop.call_later(max(oldest + self._longest - now, 0), self._look)
+
+
+@asynccontextmanager
+async def _leaving(receive: Receive, leave: Callable[[], object]) -> AsyncIterator[None]:
+    """Call `leave` when the client leaves before the end of the block."""
+
+    async def watch() -> None:
+        await _left(receive)
+        leave()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+
+
+async def _left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    leave()

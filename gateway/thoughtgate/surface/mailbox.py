@@ -5,10 +5,10 @@ messages the oldest are dropped, and counted.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
+from thoughtgate.surface.bell import Bell
 from thoughtgate.surface.ports import Changed, Gateway
 from thoughtgate.wire import methods
 from thoughtgate.wire.messages import encode_notification
@@ -35,7 +35,7 @@ class Reader:
         self._mailbox = mailbox
         self._over = False
         self.gone = False
-        self.wake = asyncio.Event()
+        self.wake = Bell()
 
     def leave(self) -> None:
         """Stop reading because the client is gone; what was not taken stays."""
@@ -56,6 +56,10 @@ class Reader:
                     await self.wake.wait()
             except TimeoutError:
                 return []
+        return self.taken()
+
+    def taken(self) -> list[bytes] | None:
+        """Return what there is by now, None at the end."""
         if self._over:
             return None
         self.wake.clear()
@@ -65,15 +69,27 @@ class Reader:
 class Mailbox:
     """One client's. `changed` is what to say of each list; of others it is not told."""
 
+    __slots__ = (
+        "_attended",
+        "_changed",
+        "_closed",
+        "_flags",
+        "_frames",
+        "_reader",
+        "_size",
+        "domain",
+        "dropped",
+    )
+
     def __init__(self, domain: str, changed: Mapping[str, bytes] = CHANGED) -> None:
         self.domain = domain
         self.dropped = 0
         self._changed = changed
         self._flags: dict[str, None] = {}
-        self._frames: deque[bytes] = deque()
+        self._frames: list[bytes] = []
         self._size = 0
         self._reader: Reader | None = None
-        self._attended = asyncio.Event()
+        self._attended: asyncio.Event | None = None
         self._closed = False
 
     def attach(self) -> Reader:
@@ -85,7 +101,7 @@ class Mailbox:
             reader.end()
             return reader
         self._reader = reader
-        self._attended.set()
+        self._greet()
         if self._flags or self._frames:
             reader.wake.set()
         return reader
@@ -94,15 +110,16 @@ class Mailbox:
         """Forget a reader."""
         if self._reader is reader:
             self._reader = None
-            self._attended.clear()
 
     async def attended(self, seconds: float) -> bool:
         """Tell whether somebody reads, or begins to within some seconds."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._attended.wait()
-        except TimeoutError:
-            return False
+        if self._reader is None and not self._closed:
+            self._attended = self._attended or asyncio.Event()
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._attended.wait()
+            except TimeoutError:
+                return False
         return not self._closed
 
     def note(self, list_: str) -> None:
@@ -118,7 +135,7 @@ class Mailbox:
         self._frames.append(frame)
         self._size += len(frame)
         while len(self._frames) > MOST or (self._size > MOST_BYTES and len(self._frames) > 1):
-            self._size -= len(self._frames.popleft())
+            self._size -= len(self._frames.pop(0))
             self.dropped += 1
         self._rouse()
 
@@ -143,9 +160,15 @@ class Mailbox:
     def close(self) -> None:
         """End the reader for good."""
         self._closed = True
-        self._attended.set()
+        self._greet()
         if self._reader is not None:
             self._reader.end()
+
+    def _greet(self) -> None:
+        """Tell those who wait for a reader: there is one, or there will be none."""
+        if self._attended is not None:
+            self._attended.set()
+            self._attended = None
 
     def _rouse(self) -> None:
         if self._reader is not None:

@@ -20,7 +20,6 @@ from thoughtgate.surface.handshake import HandshakeMethods
 from thoughtgate.surface.health import ALIVE, READY, Health
 from thoughtgate.surface.http_handshake import HandshakeFace
 from thoughtgate.surface.http_io import (
-    Headers,
     HttpRequest,
     Receive,
     Refusal,
@@ -100,6 +99,7 @@ class McpFront:
     async def _guarded(self, scope: Scope, receive: Receive, send: Send, crew: Crew) -> None:
         try:
             headers = self._checked(scope["headers"])
+            scope["headers"] = ()  # from here on the request has them
             if scope["path"] in _HEALTH:
                 await self._health.answer(scope["path"], scope["method"], send)
                 return
@@ -117,7 +117,7 @@ class McpFront:
         except Refusal as error:
             await refuse(send, error)
 
-    def _checked(self, pairs: Sequence[tuple[bytes, bytes]]) -> Headers:
+    def _checked(self, pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
         """Return the headers, once Host and Origin are checked, whatever the path."""
         headers = dict(pairs)
         self._settings.hosts.check(headers)

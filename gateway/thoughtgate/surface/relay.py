@@ -90,6 +90,8 @@ class Relay:
 class Peer:
     """A session's client outside of its calls; `level` is the lowest log level that it wants."""
 
+    __slots__ = ("_asks", "_look", "_mailbox", "level")
+
     def __init__(self, mailbox: Mailbox, asks: Asks, look: Look, level: str | None) -> None:
         self.level = level
         self._mailbox = mailbox

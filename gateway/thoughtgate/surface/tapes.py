@@ -6,7 +6,7 @@ events.
 
 import asyncio
 import secrets
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
@@ -36,15 +36,17 @@ RETRY_MS: Final = 1_000
 class Tape:
     """The events of one stream; whoever began to `follow` it last gets the rest of it."""
 
+    __slots__ = ("_events", "_fit", "_last", "_news", "ended", "followers", "name", "size")
+
     def __init__(self, name: str, fit: Callable[["Tape", int], None]) -> None:
         self.name = name
         self.size = 0
         self.ended = False
         self.followers = 0
         self._fit = fit
-        self._events: deque[tuple[int, bytes]] = deque()
+        self._events: list[tuple[int, bytes]] = []
         self._last = 0
-        self._news = asyncio.Event()
+        self._news: asyncio.Event | None = None
 
     def prime(self) -> bytes:
         """Return the event that a stream begins with: an id to come back with."""
@@ -67,7 +69,7 @@ class Tape:
         """Forget the oldest event; False when there is none."""
         if not self._events:
             return False
-        _, event = self._events.popleft()
+        _, event = self._events.pop(0)
         self.size -= len(event)
         self._fit(self, -len(event))
         return True
@@ -95,16 +97,18 @@ class Tape:
             found = self.since(number)
             if found or self.ended:
                 return found or None
+            news = self._news = self._news or asyncio.Event()
             try:
                 async with asyncio.timeout(seconds):
-                    await self._news.wait()
+                    await news.wait()
             except TimeoutError:
                 return []
         return None
 
     def _stir(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+        if self._news is not None:
+            self._news.set()
+            self._news = None
 
 
 class Shelf:

@@ -52,6 +52,8 @@ class Pending(Generic[T]):
 class InFlight(Generic[T]):
     """The requests that a peer sent us on one connection, by the peer's own ids."""
 
+    __slots__ = ("_running",)
+
     def __init__(self) -> None:
         self._running: dict[tuple[type, MessageId], T] = {}
 
