@@ -134,6 +134,11 @@ async def big(turn: Turn, arguments: JsonObject) -> None:
     await turn.reply(_text("x" * int(arguments["size"])))
 
 
+async def typed(turn: Turn, arguments: JsonObject) -> None:
+    """Answer with a result that says to be of the type `type`."""
+    await turn.reply({**_text("odd"), "resultType": arguments["type"]})
+
+
 _BROKEN = {
     "nan": b'{"content":[],"structuredContent":NaN}',
     "duplicate": b'{"content":[],"content":[]}',
@@ -197,7 +202,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
     for behave in (
         echo, tool_error, fail, progress, stray_progress, log, hang, stubborn, endless, crash,
         half, twice, noise, big, broken, stderr, change, seen, spawn, orphan, pid, read, write,
-        set_faults,
+        set_faults, typed,
     )
 } | dict(TALKING)  # fmt: skip
 

@@ -27,7 +27,7 @@ from thoughtgate.core.servers import (
     UpstreamState,
     UpstreamStatus,
 )
-from thoughtgate.core.tools import Item, Kind, Tool
+from thoughtgate.core.tools import Item, Kind
 from thoughtgate.upstream.breaker import Breaker
 from thoughtgate.upstream.home import Home, Traits, declared
 from thoughtgate.upstream.lister import Lister
@@ -44,8 +44,8 @@ from thoughtgate.upstream.sharing import (
     sharing_of,
 )
 from thoughtgate.upstream.supervisor import ENDING, Progress, Role, Supervised, too_late
+from thoughtgate.upstream.waiting import result_of
 from thoughtgate.wire import handshake
-from thoughtgate.wire.input_required import INPUT_REQUIRED
 from thoughtgate.wire.messages import Reply
 
 IDLE = 600.0
@@ -167,20 +167,13 @@ class Served:
         progress = Progress()
         try:
             with Limit(now + timeout) as limit:
-                reply = await self._carried(call, progress, limit)
+                return result_of(await self._carried(call, progress, limit), call)
         except TimeoutError:
             raise self._named(too_late(timeout, progress)) from None
         except UpstreamReplied:
             raise  # relayed as it is
         except UpstreamError as error:
             raise self._named(error) from None
-        value = reply.value
-        return Result(
-            raw=reply.result,
-            is_error=value.get("isError") is True and isinstance(target, Tool),
-            final=value.get("resultType") != INPUT_REQUIRED,
-            value=value,
-        )
 
     async def restart(self) -> Listing:
         """End all connections, forget all failures and open the shared one again.

@@ -6,13 +6,18 @@ Never blocks the reader of the pipe: a caller without room loses notifications, 
 import asyncio
 from collections import deque
 
-from thoughtgate.core.calls import Call, Notice
+from thoughtgate.core.calls import Call, Notice, Result
 from thoughtgate.core.errors import UpstreamError, UpstreamGarbled, UpstreamReplied
+from thoughtgate.core.tools import Tool
 from thoughtgate.upstream.ports import Counts
+from thoughtgate.wire.input_required import INPUT_REQUIRED
 from thoughtgate.wire.messages import Failure, Reply
 
 ROOM = 256
 """Notifications that may wait for a slow caller."""
+
+_KINDS = (None, "complete", INPUT_REQUIRED)
+"""The kinds of result that the protocol itself knows; other ones belong to extensions."""
 
 ROOM_BYTES = 4 * 1024 * 1024
 """Bytes that they may have together, unless it is one alone."""
@@ -90,3 +95,21 @@ def replied(message: Failure) -> UpstreamReplied:
 def garbled(*, reason: str) -> UpstreamGarbled:
     """Return the error for a reply that cannot be read."""
     return UpstreamGarbled(message=f"its reply cannot be read: {reason}")
+
+
+def result_of(reply: Reply, call: Call) -> Result:
+    """Return what a server answered as the result of a call.
+
+    Raises:
+        UpstreamGarbled: It is of a kind that no extension of this caller's can know.
+    """
+    value = reply.value
+    kind = value.get("resultType")
+    if kind not in _KINDS and not (type(kind) is str and "extensions" in call.session.capabilities):
+        raise garbled(reason="it is of a kind that this client did not say it knows")
+    return Result(
+        raw=reply.result,
+        is_error=value.get("isError") is True and isinstance(call.found, Tool),
+        final=kind != INPUT_REQUIRED,
+        value=value,
+    )

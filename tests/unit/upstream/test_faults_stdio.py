@@ -12,6 +12,7 @@ import pytest
 from tests.support.children import alive, children
 from tests.support.upstreams import Heard, fake_stdio, rig
 from tests.support.waiting import until, within
+from thoughtgate.core.calls import Session
 from thoughtgate.core.errors import (
     UpstreamGarbled,
     UpstreamLost,
@@ -19,11 +20,13 @@ from thoughtgate.core.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
+from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era, Server, StdioTransport, UpstreamState
 from thoughtgate.core.tools import Effect
 from thoughtgate.upstream.breaker import Backoff
 from thoughtgate.upstream.child import Patience
 
+EXTENSION: JsonObject = {"extensions": {"example.org/tasks": {}}}
 ERAS = pytest.mark.parametrize("era", list(Era))
 
 
@@ -409,3 +412,20 @@ async def test_a_result_that_asks_for_input_is_not_final_and_comes_back_as_it_is
 async def test_nothing_that_an_old_server_says_of_its_result_makes_it_ask_for_input() -> None:
     async with rig(fake_stdio(era=Era.HANDSHAKE)) as made:
         assert (await within(made.send("want_input"))).final
+
+
+@pytest.mark.parametrize("kind", ["task", "", 7, {"a": 1}])
+async def test_a_result_of_a_kind_that_nobody_knows_fails_its_call(kind: object) -> None:
+    """The specification: a kind that is not recognised is invalid; extensions add kinds."""
+    async with rig(fake_stdio(era=Era.STATELESS)) as made:
+        with pytest.raises(UpstreamGarbled) as caught:
+            await within(made.send("typed", {"type": kind}))
+        assert "peer" in caught.value.message
+        assert (await within(made.send("typed", {"type": "complete"}))).final
+
+
+async def test_a_kind_of_an_extension_reaches_a_client_that_declared_extensions() -> None:
+    able = Session(id="", era=Era.STATELESS, version="", client={}, capabilities=EXTENSION)
+    async with rig(fake_stdio(era=Era.STATELESS)) as made:
+        result = await within(made.send("typed", {"type": "task"}, session=able))
+    assert json.loads(result.raw)["resultType"] == "task"
