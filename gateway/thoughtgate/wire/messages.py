@@ -113,7 +113,7 @@ def encode_notification(method: str, params: JsonObject | None = None) -> bytes:
 
 def encode_reply(id: MessageId, result: bytes) -> bytes:
     """Return a reply's bytes around `result`, which is copied as it is."""
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (dumps(id), result)
+    return b"".join((b'{"jsonrpc":"2.0","id":', dumps(id), b',"result":', result, b"}"))
 
 
 def encode_failure(

@@ -3,6 +3,7 @@
 Knows nothing of the other era; both directions of one exchange are here.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -70,6 +71,8 @@ class _Marks(msgspec.Struct):
 
 
 _marks = msgspec.json.Decoder(_Marks).decode
+_CLOSES = ord("}")
+_OPENED = re.compile(rb"\s*\{\s*")
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _value = msgspec.json.Decoder().decode
 
@@ -206,14 +209,16 @@ def cached(result: bytes, ttl_ms: int) -> bytes:
 def finish(result: bytes, server_info: bytes) -> bytes:
     """Return a server's result for a client of this era: `resultType` and our own `serverInfo`.
 
-    The members are copied, not rebuilt; without a `_meta` it is one insertion.
+    The members are copied, not rebuilt; without a `_meta` it is one insertion and one copy.
     """
     info = b'"%b":%b' % (SERVER_KEY.encode(), server_info)
     marks = _marks(result)
-    if not bytes(marks.meta):
-        head = b'{"_meta":{%b}' if bytes(marks.type) else b'{"resultType":"complete","_meta":{%b}'
-        rest = result.strip()[1:].lstrip()
-        return head % info + (rest if rest == b"}" else b"," + rest)
+    opened = _OPENED.match(result)
+    if opened is not None and not bytes(marks.meta):
+        typed = b"" if bytes(marks.type) else b',"resultType":"complete"'
+        more = b"" if result[opened.end()] == _CLOSES else b","
+        rest = memoryview(result)[opened.end() :]
+        return b"".join((b'{"_meta":{', info, b"}", typed, more, rest))
     members = _members(result)
     members.setdefault("resultType", msgspec.Raw(b'"complete"'))
     kept = without_reserved(members["_meta"]) if "_meta" in members else None
