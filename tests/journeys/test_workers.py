@@ -6,7 +6,8 @@ Real processes; where a request lands is said by the connection that it comes on
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,13 @@ async def running(tmp_path_factory: pytest.TempPathFactory, web: FakeHttp) -> As
     settings = server(web)
     async with gated(home(tmp_path_factory.mktemp("home"), settings), *TWO) as gateway:
         yield gateway
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder whose path leaves room for a socket's name."""
+    with tempfile.TemporaryDirectory(prefix="short-") as folder:
+        yield Path(folder)
 
 
 def server(web: FakeHttp) -> str:
@@ -151,7 +159,7 @@ async def test_the_status_tells_of_every_worker(running: Gate) -> None:
         await client.leave()
 
 
-async def test_a_reload_reaches_every_worker(running: Gate) -> None:
+async def test_a_change_and_a_reload_reach_every_worker(running: Gate) -> None:
     both = await beacons(running.url())
     peers = [PinnedPeer(running.url(), client) for client in both]
     text = running.home.config.read_text(encoding="utf-8")
@@ -160,6 +168,8 @@ async def test_a_reload_reaches_every_worker(running: Gate) -> None:
         return [(await one.ask("tools/list", {}, path=f"/mcp/{domain}")).status for one in peers]
 
     assert await found("first") == [404, 404]
+    await asyncio.to_thread(admin(running).do, "PUT", "/domains/zero", {}, If_None_Match="*")
+    assert await found("zero") == [200, 200]
     running.home.config.write_text(f"{text}[domains.first]\n", encoding="utf-8")
     done = await asyncio.to_thread(admin(running).do, "POST", "/reload")
     assert done["domains"] == ["first"]
@@ -170,6 +180,16 @@ async def test_a_reload_reaches_every_worker(running: Gate) -> None:
     async with asyncio.timeout(START):
         while await found("second") != [200, 200]:
             await asyncio.to_thread(running.hear, "listening on")
+
+
+async def test_a_check_of_a_server_reaches_every_worker(running: Gate, web: FakeHttp) -> None:
+    def listed() -> int:
+        return [one.get("method") for one in web.server.seen].count("tools/list")
+
+    before = listed()
+    checked = await asyncio.to_thread(admin(running).do, "POST", "/servers/web/check")
+    assert checked["ok"]
+    assert listed() == before + 2
 
 
 async def test_a_worker_that_is_killed_comes_back_with_its_sessions(
@@ -194,10 +214,10 @@ async def test_a_worker_that_is_killed_comes_back_with_its_sessions(
     assert after["workers"][1]["pid"] != pid
 
 
-async def test_workers_end_when_their_parent_is_lost(tmp_path: Path) -> None:
+async def test_workers_end_when_their_parent_is_lost(tmp_path: Path, short: Path) -> None:
     own = python_server("own", "thoughtgate.testing.fake_server", sharing="shared")
-    async with gated(home(tmp_path, own, XDG_RUNTIME_DIR=str(tmp_path)), *TWO) as running:
-        assert len(folders(tmp_path)) == 1
+    async with gated(home(tmp_path, own, XDG_RUNTIME_DIR=str(short)), *TWO) as running:
+        assert len(folders(short)) == 1
         pids = children(running.process.pid)
         every = [*pids, *(child for pid in pids for child in children(pid))]
         assert len(every) > 2
@@ -205,15 +225,15 @@ async def test_workers_end_when_their_parent_is_lost(tmp_path: Path) -> None:
         await client.listen()
         running.process.kill()
         await until(lambda: not any(map(alive, every)), STOP)
-        assert not folders(tmp_path)
+        assert not folders(short)
         client.drop()
 
 
-async def test_a_signal_lets_calls_end_and_closes_streams(tmp_path: Path) -> None:
+async def test_a_signal_lets_calls_end_and_closes_streams(tmp_path: Path, short: Path) -> None:
     """While it drains the gateway is still there for those who have something to finish."""
     async with fake_http() as web:
-        settings = f"drain_delay = 1.5\n{server(web)}"
-        async with gated(home(tmp_path, settings, XDG_RUNTIME_DIR=str(tmp_path)), *TWO) as running:
+        settings = f"drain_delay = 4\n{server(web)}"
+        async with gated(home(tmp_path, settings, XDG_RUNTIME_DIR=str(short)), *TWO) as running:
             clients = [await OldClient.open(running.url(), elicitation={}) for _ in range(2)]
             assert {worker_of(client) for client in clients} == {0, 1}
             streams = [await client.listen() for client in clients]
@@ -228,7 +248,7 @@ async def test_a_signal_lets_calls_end_and_closes_streams(tmp_path: Path) -> Non
                 assert await stream.message() is None
             assert await asyncio.to_thread(running.process.wait, STOP) == 0
             assert not any(map(alive, pids))
-            assert not folders(tmp_path)
+            assert not folders(short)
 
 
 async def test_a_second_signal_ends_all_at_once(tmp_path: Path, web: FakeHttp) -> None:

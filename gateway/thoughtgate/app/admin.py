@@ -39,6 +39,11 @@ class Desk:
     started: float = field(default_factory=time.time)
     verifying: asyncio.Lock = field(default_factory=asyncio.Lock)
 
+    async def flush(self) -> None:
+        """Have all audit rows written that were made so far, by any worker."""
+        await self.app.audit.flush()
+        await self.others.flush()
+
     def worker(self) -> WorkerState:
         """Return how this worker fares."""
         return WorkerState(
@@ -47,12 +52,12 @@ class Desk:
             calls=self.app.slots.ever,
             running=self.app.slots.running,
             sessions=len(self.sessions),
+            tasks=len(asyncio.all_tasks()),
         )
 
     @property
     def loaded(self) -> Loaded:
         """Return the settings in force."""
-            tasks=len(asyncio.all_tasks()),
         return self.app.keeper.loaded
 
     async def revision(self) -> int:
@@ -73,6 +78,7 @@ class Desk:
         """
         done = await asyncio.to_thread(self._changed, match, changing)
         await self.app.keeper.refresh()
+        await self.others.refresh()
         return done
 
     def _changed(self, match: Match, changing: Callable[[Registry], T]) -> T:

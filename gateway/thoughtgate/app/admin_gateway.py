@@ -89,7 +89,7 @@ def _backed_up(desk: Desk, name: str) -> BackedUp:
 
 async def list_audit(desk: Desk, ask: Ask) -> AuditPage:
     """List rows of the audit log, newest first."""
-    await desk.app.audit.flush()
+    await desk.flush()
     limit = ask.query.limit
     at_ns, given = decoded(ask.query.cursor, like=(0, 0)) if ask.query.cursor else (None, 0)
     # rows of one instant may lie on two pages: begin at it again, past those that were given
@@ -119,5 +119,5 @@ async def verify_audit(desk: Desk, ask: Ask) -> AuditVerdict:
     if desk.verifying.locked():
         raise Overloaded(message="the audit log is being checked already; ask again later")
     async with desk.verifying:
-        await desk.app.audit.flush()
+        await desk.flush()
         return audit_verdict(await asyncio.to_thread(verify, desk.app.registry))

@@ -64,12 +64,12 @@ async def disable_server(desk: Desk, ask: Ask) -> ServerEntry:
 
 async def check_server(desk: Desk, ask: Ask) -> ServerChecked:
     """Ask a server for its tools now."""
-    return await _asked(desk, ask, desk.app.upstreams.discover)
+    return await _asked(desk, ask, desk.app.upstreams.discover, desk.others.check)
 
 
 async def restart_server(desk: Desk, ask: Ask) -> ServerChecked:
     """Open a server's connection anew and forget its failures."""
-    return await _asked(desk, ask, desk.app.upstreams.restart)
+    return await _asked(desk, ask, desk.app.upstreams.restart, desk.others.restart)
 
 
 async def _switch(desk: Desk, ask: Ask, *, enabled: bool) -> ServerEntry:
@@ -80,7 +80,10 @@ async def _switch(desk: Desk, ask: Ask, *, enabled: bool) -> ServerEntry:
 
 
 async def _asked(
-    desk: Desk, ask: Ask, asking: Callable[[str], Awaitable[Listing]]
+    desk: Desk,
+    ask: Ask,
+    asking: Callable[[str], Awaitable[Listing]],
+    others: Callable[[str], Awaitable[None]],
 ) -> ServerChecked:
     name = (await _entry(desk, ask.path["server"])).name
     reason = ""
@@ -91,6 +94,7 @@ async def _asked(
     except UpstreamError as error:
         reason = error.message
     await desk.app.keeper.settle()
+    await others(name)
     after = await _entry(desk, name)
     return ServerChecked(name=name, ok=not reason, state=after.state, reason=reason, tools=tools)
 

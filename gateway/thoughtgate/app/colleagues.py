@@ -14,10 +14,10 @@ from thoughtgate.surface.admin_values import WorkerState
 from thoughtgate.upstream.http_connection import Connection
 
 PATIENCE = 2.0
-"""Seconds in which another worker tells how it fares."""
+"""Seconds in which another worker tells how it fares, or looks at the registry."""
 
-RELOADING = 15.0
-"""Seconds in which it reads the configuration again."""
+ACTING = 15.0
+"""Seconds in which it does what this one has done already."""
 
 _MOST = 65_536
 
@@ -36,7 +36,26 @@ class Colleagues:
 
     async def reload(self) -> None:
         """Have each read the configuration again, which this one found good."""
-        await asyncio.gather(*map(self._reload, self._others()))
+        await self._tell("reload")
+
+    async def refresh(self) -> None:
+        """Have each take the registry as it is now."""
+        await self._tell("refresh", PATIENCE)
+
+    async def flush(self) -> None:
+        """Have each write the audit rows that it still holds."""
+        await self._tell("flush", PATIENCE)
+
+    async def check(self, server: str) -> None:
+        """Have each ask a server for its tools."""
+        await self._tell(f"check/{server}")
+
+    async def restart(self, server: str) -> None:
+        """Have each open a server's connection anew."""
+        await self._tell(f"restart/{server}")
+
+    async def _tell(self, what: str, seconds: float = ACTING) -> None:
+        await asyncio.gather(*(self._told(index, what, seconds) for index in self._others()))
 
     def _others(self) -> list[int]:
         return [index for index in range(self._crew.count) if index != self._crew.index]
@@ -48,15 +67,12 @@ class Colleagues:
         except (OSError, UpstreamError, TimeoutError, msgspec.MsgspecError):
             return WorkerState(index=index, up=False)
 
-    async def _reload(self, index: int) -> None:
+    async def _told(self, index: int, what: str, seconds: float) -> None:
         try:
-            await self._asked(index, b"POST /crew/reload", RELOADING)
+            await self._asked(index, f"POST /crew/{what}".encode(), seconds)
         except (OSError, UpstreamError, TimeoutError) as error:
-            _log.warning(
-                "worker %d has not read the configuration again: %s",
-                index,
-                str(error) or type(error).__name__,
-            )
+            why = str(error) or type(error).__name__
+            _log.warning("worker %d was told to %s and has not: %s", index, what, why)
 
     async def _asked(self, index: int, what: bytes, seconds: float) -> bytes:
         """Return the body of a good reply.

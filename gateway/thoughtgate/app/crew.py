@@ -26,8 +26,8 @@ from thoughtgate.core.errors import ConfigError
 LAST = 10.0
 """Seconds beyond drain and grace after which a worker that has not ended is killed."""
 
-_BACKLOG = 2048
-_LONGEST_PATH = 90
+_LONGEST_PATH = 75
+"""Bytes of the path of its place: a socket's path has 104 on some systems."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 _SIGNALS = (*_STOPS, signal.SIGHUP, signal.SIGCHLD)
 
@@ -43,20 +43,23 @@ def serve_crew(
         ConfigError: The port is taken.
         KeyboardInterrupt: It was told to stop before it served.
     """
-    with bound(loaded) as listening, _bell() as bell, selectors.DefaultSelector() as selector:
-        listening.listen(_BACKLOG)
-        with ExitStack() as while_serving:
-            url = address(listening)
+    with (
+        bound(loaded) as listening,
+        _bell() as bell,
+        selectors.DefaultSelector() as selector,
+        ExitStack() as while_serving,
+    ):
+        url = address(listening)
 
-            def serving() -> None:
-                here = presence_of(url, version, workers=len(hands))
-                while_serving.enter_context(present(loaded.home, here))
-                say(f"listening on {url}/mcp")
+        def serving() -> None:
+            here = presence_of(url, version, workers=len(hands))
+            while_serving.enter_context(present(loaded.home, here))
+            say(f"listening on {url}/mcp")
 
-            gateway = loaded.settings.gateway
-            parent = _Parent(hands, selector, say, serving)
-            parent.drain, parent.grace = gateway.drain_delay, float(gateway.grace)
-            return parent.run(listening, bell)
+        gateway = loaded.settings.gateway
+        parent = _Parent(hands, selector, say, serving)
+        parent.drain, parent.grace = gateway.drain_delay, float(gateway.grace)
+        return parent.run(listening, bell)
 
 
 @contextmanager
@@ -147,8 +150,8 @@ class _Parent:
         if Told.READY in told and not self._served and all(one.ready for one in self._hands):
             self._served = True
             if not self._stopping:
-                self._serving()
                 self._porter.open()
+                self._serving()
 
     def _opened(self, hand: Hand) -> None:
         """Let the others begin after the first, and all ask for lists when all are there.

@@ -1,7 +1,9 @@
-"""What a worker answers to the others: how it fares, and that it has read its settings again.
+"""What a worker answers to the others: how it fares, and that it has done what they did.
 
 Never reached over TCP; it asks for no token, since only this user can open its socket.
 """
+
+from collections.abc import Awaitable
 
 import msgspec
 
@@ -9,6 +11,8 @@ from thoughtgate.app.admin import Desk
 from thoughtgate.app.reloading import reload
 from thoughtgate.core.errors import GateError
 from thoughtgate.surface.http_io import Receive, Scope, Send, respond
+
+_TEXT = ((b"content-type", b"text/plain; charset=utf-8"),)
 
 
 class CrewDesk:
@@ -20,18 +24,33 @@ class CrewDesk:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
         del receive
-        match scope["method"], scope["path"]:
-            case "GET", "/crew/status":
+        app = self._desk.app
+        match scope["method"], scope["path"].split("/")[2:]:
+            case "GET", ["status"]:
                 await respond(send, 200, msgspec.json.encode(self._desk.worker()))
-            case "POST", "/crew/reload":
-                await self._reload(send)
+            case "POST", ["reload"]:
+                await _done(reload(app.keeper, self._desk.environ), send)
+            case "POST", ["refresh"]:
+                await _done(app.keeper.refresh(), send)
+            case "POST", ["flush"]:
+                await _done(app.audit.flush(), send)
+            case "POST", ["check", server]:
+                await _done(self._listed(app.upstreams.discover(server)), send)
+            case "POST", ["restart", server]:
+                await _done(self._listed(app.upstreams.restart(server)), send)
             case _:
-                await respond(send, 404, b'"no such operation"')
+                await respond(send, 404, b"no such operation", _TEXT)
 
-    async def _reload(self, send: Send) -> None:
-        try:
-            done = await reload(self._desk.app.keeper, self._desk.environ)
-        except GateError as error:
-            await respond(send, 409, error.message.encode(), ((b"content-type", b"text/plain"),))
-            return
-        await respond(send, 200, msgspec.json.encode(done))
+    async def _listed(self, listing: Awaitable[object]) -> None:
+        await listing
+        await self._desk.app.keeper.settle()
+
+
+async def _done(work: Awaitable[object], send: Send) -> None:
+    """Answer when something is done, or say why it is not."""
+    try:
+        await work
+    except GateError as error:
+        await respond(send, 409, error.message.encode(), _TEXT)
+    else:
+        await respond(send, 200, b"done", _TEXT)

@@ -21,6 +21,7 @@ KEPT = 512
 """Connections that are looked at at once; beyond, they go to any worker unseen."""
 
 _AT_ONCE = 64
+_BACKLOG = 2048
 _REST = 0.2
 """Seconds without accepting when the system has no room."""
 
@@ -51,7 +52,8 @@ class Porter:
         self._open = False
 
     def open(self) -> None:
-        """Begin to accept."""
+        """Begin to listen and accept: nobody can connect before."""
+        self._listening.listen(_BACKLOG)
         self._listening.setblocking(False)
         self._open = True
         self._selector.register(self._listening, selectors.EVENT_READ, self.accept)
