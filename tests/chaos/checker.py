@@ -12,17 +12,19 @@ from tests.chaos.history import LAST, Event, History, Row, What
 SLACK = 2.0
 """Seconds after a cancellation was taken in which a reply may still be on its way."""
 
-UNSENT = "upstream_unreachable"
-"""The code that says: provably not sent."""
+UNDONE = frozenset({"not_sent", "not_done"})
+"""What an error says of the outcome of a call that was not carried out."""
 
-KNOWN = frozenset({
-    UNSENT, "upstream_lost", "upstream_timeout", "upstream_garbled", "upstream_denied",
-    "upstream_replied", "overloaded", "not_asked", "unknown_tool", "invalid_result",
+OUTCOMES = frozenset({*UNDONE, "unknown"})
+
+SERVERS = frozenset({
+    "upstream_unreachable", "upstream_lost", "upstream_timeout", "upstream_garbled",
+    "upstream_denied", "invalid_result",
 })  # fmt: skip
-"""The codes of errors that a run may bring; each says whether the outcome is known."""
+"""The codes of errors that a run may bring, and that are a server's fault."""
 
-NAMELESS = frozenset({"upstream_replied", "overloaded", "unknown_tool"})
-"""Errors that are relayed as they came, or that are the gateway's own."""
+OTHERS = frozenset({"upstream_replied", "overloaded", "unknown_tool", "not_asked"})
+"""Errors that are relayed as they came, or that say by themselves that nothing was sent."""
 
 ONCE = frozenset({"write"})
 """The tools that must not run twice for one call."""
@@ -173,27 +175,29 @@ def _agrees(end: Event, row: Row) -> bool:
 
 
 def _unsent(history: History, rounds: Sequence[Round]) -> Found:
-    """A call that is said not to have been sent was not executed."""
-    came = {(one.server, one.token): one.what for one in history.ran}
+    """A call that is said not to have been carried out did not run."""
+    ran = {(one.server, one.token) for one in history.ran if one.what == "ran"}
     for one in rounds:
         error = one.first(What.ERROR)
-        if error is None or error.code != UNSENT or one.invoke.tool in ASKING:
+        if error is None or error.outcome not in UNDONE or one.invoke.tool in ASKING:
             continue
-        what = came.get((error.server, error.token))
-        if what is not None:
-            yield error.token, f"it is said not to have been sent, and {what}"
+        if (error.server, error.token) in ran:
+            yield error.token, f"it is said to be {error.outcome}, and ran"
 
 
 def _clear(history: History, rounds: Sequence[Round]) -> Found:
-    """Every error names server and cause, and its code says whether the outcome is known."""
+    """Every error names server and cause, and says whether the outcome is known."""
     for one in rounds:
         error = one.first(What.ERROR)
         if error is None:
             continue
-        if error.code not in KNOWN:
-            yield error.token, f"the error has the code {error.code!r}: {error.text[:200]}"
-        elif error.code not in NAMELESS and not _names(error):
-            yield error.token, f"the error names no server or no cause: {error.text[:200]}"
+        said = f"{error.code!r}: {error.text[:200]}"
+        if error.code not in SERVERS | OTHERS:
+            yield error.token, f"an error that should not be, {said}"
+        elif error.code in SERVERS and not _names(error):
+            yield error.token, f"the error names no server or no cause, {said}"
+        elif error.code in SERVERS and error.outcome not in OUTCOMES:
+            yield error.token, f"the error says nothing of the outcome, {said}"
 
 
 def _names(error: Event) -> bool:
@@ -216,7 +220,7 @@ RULES: Mapping[str, Rule] = {
     "no write runs twice": _twice,
     "no cancelled call gets a reply": _after_cancel,
     "each call has one audit row": _audited,
-    "what is said not to be sent did not run": _unsent,
+    "what is said not to be done did not run": _unsent,
     "every error is clear": _clear,
     "healthy servers are not touched": _healthy,
 }

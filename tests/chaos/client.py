@@ -174,8 +174,9 @@ class Client:
         await exchange.head()
         if manner is Manner.SLOW:
             await asyncio.sleep(self._random.random() * 1.5)
-        asked, ended = None, False
+        asked, ended, tokens = None, False, set[str]()
         async for message in exchange.messages():
+            tokens |= set(_TOKEN.findall(json.dumps(message)))
             if "method" in message:
                 if "id" in message:
                     self._aside(self._tell({"id": message["id"], "result": _answer(call.token)}))
@@ -187,7 +188,7 @@ class Client:
                 if exchange.status == 404:
                     self._session = ""
                 continue
-            asked = self._heard(call, message)
+            asked = self._heard(call, message, tuple(sorted(tokens)))
         if not ended:
             self._diary.note(What.ENDED, call)
         self._lines.give_back(exchange)
@@ -195,23 +196,18 @@ class Client:
             await self._hello()
         return asked
 
-    def _heard(self, call: Event, message: Any) -> Any | None:
+    def _heard(self, call: Event, message: Any, tokens: tuple[str, ...]) -> Any | None:
         """Write an answer into the history; returns it when it asks for more."""
-        tokens = tuple(sorted(set(_TOKEN.findall(json.dumps(message)))))
         if "error" in message:
-            self._diary.note(
-                What.ERROR,
-                call,
-                code=_code(message["error"]),
-                text=str(message["error"].get("message")),
-                tokens=tokens,
-            )
+            failed = message["error"]
+            data = failed.get("data") if isinstance(failed.get("data"), dict) else {}
+            told = {**data, "error": _code(failed), "message": failed.get("message")}
+            self._diary.note(What.ERROR, call, tokens=tokens, **_error(told))
             return None
         result = message["result"]
         if result.get("isError"):
             told = result.get("structuredContent") or {}
-            code, text = str(told.get("error", "tool_error")), str(told.get("message", ""))
-            self._diary.note(What.ERROR, call, code=code, text=text, tokens=tokens)
+            self._diary.note(What.ERROR, call, tokens=tokens, **_error(told))
             return None
         if result.get("resultType") == "input_required":
             self._diary.note(What.ASKED, call, tokens=tokens)
@@ -301,7 +297,7 @@ class Client:
         self, method: str, params: dict[str, Any], trace: str, id_: int = 0
     ) -> tuple[bytes, dict[str, str]]:
         """Return a request and its headers, as the era wants them."""
-        meta: dict[str, Any] = {"progressToken": f"p{id_}"}
+        meta: dict[str, Any] = {"progressToken": params["arguments"]["token"]}
         if trace:
             meta["traceparent"] = f"00-{trace}-{trace[:16]}-01"
         headers = self._own
@@ -331,6 +327,12 @@ def _arguments(tool: str, token: str) -> dict[str, Any]:
 
 def _answer(token: str) -> dict[str, Any]:
     return {"action": "accept", "content": {"token": token}}
+
+
+def _error(told: Mapping[str, Any]) -> dict[str, str]:
+    """Return what an error says of itself."""
+    words = {"code": "error", "text": "message", "outcome": "outcome"}
+    return {field: str(told.get(name, "")) for field, name in words.items()}
 
 
 def _code(error: Mapping[str, Any]) -> str:

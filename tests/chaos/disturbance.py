@@ -5,6 +5,7 @@ Never touches the healthy servers, and changes nothing that it does not put righ
 
 import asyncio
 import random
+import urllib.request
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,9 +35,9 @@ class Disturbance:
     async def run(self) -> None:
         """Disturb until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._again(2.0, self._trouble))
-            group.create_task(self._again(4.0, self._harm))
-            group.create_task(self._again(1.5, self._operate))
+            group.create_task(self._again(0.8, self._trouble))
+            group.create_task(self._again(2.0, self._harm))
+            group.create_task(self._again(0.8, self._operate))
             group.create_task(self._again(20.0, self._command))
             group.create_task(self.fleet.keep())
 
@@ -118,6 +119,15 @@ class Disturbance:
         self._count("looks of operators")
         for path in ("/status", "/servers", f"/domains/{SIDE}/tools", "/audit?limit=50"):
             await self._ask("GET", path)
+        await asyncio.to_thread(self._ready)
+
+    def _ready(self) -> None:
+        """Ask whether the gateway is ready: it must be, since healthy servers answer."""
+        try:
+            with urllib.request.urlopen(f"{self.admin.url[: -len('/mcp')]}/readyz", timeout=30):
+                pass
+        except OSError as error:
+            self.odd.append(f"/readyz: {error!r}")
 
     async def _command(self) -> None:
         """Change the registry with the command line, as a process beside the gateway."""

@@ -112,12 +112,12 @@ class Fleet:
 
     def trouble(self, kind: Kind) -> None:
         """Let random faults hold at a server."""
-        chosen = self.random.sample(MENU, self.random.randint(1, 4))
+        chosen = self.random.sample(MENU, self.random.randint(2, 5))
         self.put(kind.name, [self._fault(name) for name in chosen])
 
     def _fault(self, name: str) -> dict[str, Any]:
         dice = self.random
-        fault: dict[str, Any] = {"name": name, "chance": round(dice.uniform(0.02, 0.3), 3)}
+        fault: dict[str, Any] = {"name": name, "chance": round(dice.uniform(0.02, 0.4), 3)}
         fault["on"] = dice.choice(_CALLS)
         fault |= {key: dice.choice(values) for key, values in DETAILS.get(name, {}).items()}
         return fault

@@ -39,8 +39,8 @@ LAST = frozenset({What.REPLY, What.ASKED, What.ERROR, What.ENDED, What.LEFT, Wha
 class Event:
     """One thing that a client did or heard; `at` is seconds since the begin.
 
-    `token` is in the arguments of the call and in no other's, `trace` is the round's own. `code`
-    and `text` are those of an error, `tokens` all tokens that were found in what came.
+    `token` is in the arguments of the call and in no other's, `trace` is the round's own. `code`,
+    `text` and `outcome` are those of an error, `tokens` all that were found in what came.
     """
 
     at: float
@@ -52,6 +52,7 @@ class Event:
     tool: str = ""
     code: str = ""
     text: str = ""
+    outcome: str = ""
     tokens: tuple[str, ...] = ()
 
 

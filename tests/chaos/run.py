@@ -58,7 +58,7 @@ async def run(wish: Wish) -> Outcome:
     """Run chaos, wait for calm, and return everything that was seen."""
     async with AsyncExitStack() as ending:
         folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="chaos-"))
-        place = home(Path(folder))
+        place = home(Path(folder), "ready_within = 15\n")
         fleet = Fleet(place, random.Random(f"{wish.seed}/fleet"))
         ending.push_async_callback(fleet.close)
         await fleet.start()

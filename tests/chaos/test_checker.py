@@ -24,7 +24,8 @@ def reply(token: str = "t1", at: float = 2.0, **fields: Any) -> Event:
 
 
 def error(code: str, text: str, **fields: Any) -> Event:
-    return event(What.ERROR, 2.0, code=code, text=text, **fields)
+    outcome = "not_sent" if code == "upstream_unreachable" else "unknown"
+    return event(What.ERROR, 2.0, **{"code": code, "text": text, "outcome": outcome, **fields})
 
 
 def ran(token: str = "t1", what: str = "ran", tool: str = "write") -> Ran:
@@ -66,6 +67,11 @@ GOOD = {
     ),
     "a write that was not sent": story(
         [invoke(), error("upstream_unreachable", LOST)], [], [row("upstream_unreachable")]
+    ),
+    "a write that was turned away": story(
+        [invoke(), error("upstream_unreachable", LOST)],
+        [ran(what="came")],
+        [row("upstream_unreachable")],
     ),
     "a read that ran twice": story(
         [invoke(tool="read"), reply(tool="read")], [ran(tool="read"), ran(tool="read")], [row()]
@@ -164,17 +170,9 @@ BAD = {
     ),
     "a call that waited without a row": ("each call has one audit row", story(asked("ask"))),
     "a call said not to be sent that ran": (
-        "what is said not to be sent did not run",
+        "what is said not to be done did not run",
         story(
             [invoke(), error("upstream_unreachable", LOST)], [ran()], [row("upstream_unreachable")]
-        ),
-    ),
-    "a call said not to be sent that came": (
-        "what is said not to be sent did not run",
-        story(
-            [invoke(), error("upstream_unreachable", LOST)],
-            [ran(what="came")],
-            [row("upstream_unreachable")],
         ),
     ),
     "an error without a server": (
@@ -184,6 +182,18 @@ BAD = {
     "an error without a cause": (
         "every error is clear",
         story([invoke(), error("upstream_lost", "server s: ")], [], [row("upstream_lost")]),
+    ),
+    "a call said not to be done that ran": (
+        "what is said not to be done did not run",
+        story(
+            [invoke(), error("upstream_denied", LOST, outcome="not_done")],
+            [ran()],
+            [row("upstream_denied")],
+        ),
+    ),
+    "an error that leaves the outcome open": (
+        "every error is clear",
+        story([invoke(), error("upstream_lost", LOST, outcome="")], [], [row("upstream_lost")]),
     ),
     "an error of our own making": (
         "every error is clear",
