@@ -169,6 +169,7 @@ class _Exchange:
         self._waiting_bytes = 0
         self._paused = False
         self._released = False
+        self._linger: asyncio.TimerHandle | None = None
         self._reader: asyncio.Future[None] | None = None
 
     async def begun(self) -> HttpReply:
@@ -273,7 +274,7 @@ class _Exchange:
         if self._connection is not None and not self._released:
             self._released = True
             self._waiting_bytes = 0
-            self._loop.call_later(LINGER, self._drop)
+            self._linger = self._loop.call_later(LINGER, self._drop)
             if self._paused:
                 self._paused = False
                 self._connection.resume()
@@ -303,6 +304,9 @@ class _Exchange:
         """Let go of the connection and the parser: nothing more will come."""
         self._connection = None
         self._parser = None
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
 
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():

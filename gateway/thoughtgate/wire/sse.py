@@ -84,12 +84,15 @@ class EventParser:
         if line.startswith(b":"):  # a comment belongs to no event
             self._size -= len(line)
             return
+        if line.startswith(b"data:"):  # the one that is long: one copy
+            self._data.append(line[6 if line.startswith(b" ", 5) else 5 :])
+            return
         name, _, value = line.partition(b":")
         self._field(name, value.removeprefix(b" "))
 
     def _field(self, name: bytes, value: bytes) -> None:
-        if name == b"data":
-            self._data.append(value)
+        if name == b"data":  # without a colon
+            self._data.append(b"")
         elif name == b"event":
             self._event = value.decode("utf-8", "replace")
         elif name == b"id" and b"\0" not in value:
