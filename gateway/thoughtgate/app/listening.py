@@ -15,6 +15,9 @@ from thoughtgate.core.errors import ConfigError
 _SHARE: Final = 4
 """One part in so many of the open files is kept for servers, the registry and refused clients."""
 
+_WANTED: Final = 65_536
+"""Open files that are asked for: each of thousands of sessions may hold one, or more."""
+
 _MOST: Final = 1_000_000
 _BACKLOG: Final = 2048
 
@@ -28,13 +31,26 @@ class Room:
 
 
 def room() -> Room:
-    """Return the room that the system's limit of open files leaves."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    """Return the room that the system's limit of open files leaves, raised as far as we may."""
+    limit = _raised()
     if not 0 < limit < _MOST:
         limit = _MOST
     kept = limit // _SHARE
     clients = limit - kept - len(os.listdir("/dev/fd"))
     return Room(clients=max(clients, 1), backlog=min(max(kept // 2, 1), _BACKLOG))
+
+
+def _raised() -> int:
+    """Raise the soft limit of open files towards the hard one; return what it is then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _WANTED if hard == resource.RLIM_INFINITY else min(_WANTED, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):  # some systems take less than they say
+        return soft
+    return wanted
 
 
 def bound(loaded: Loaded) -> socket.socket:

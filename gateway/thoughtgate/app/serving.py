@@ -46,8 +46,14 @@ ANSWERING = 0.2
 PIPE_GRACE = 10.0
 """Seconds that calls may still take when a client on a pipe has closed its end."""
 
+SUBSCRIPTIONS = 2_048
+"""Streams of subscriptions, beside the one that each session may hold."""
+
 SEAL_FILE = "clients.token"
 """Its name in the state folder."""
+
+ENDED_FILE = "clients.ended"
+"""The file in the state folder that names sessions which their clients have ended."""
 
 _LONGEST_PAUSE = 30.0
 """Seconds between two looks for sessions that rested too long."""
@@ -263,7 +269,9 @@ def face_settings(app: App) -> FaceSettings:
     return FaceSettings(
         info=INFO,
         seal_key=_seal_key(app),
+        ended=app.loaded.home / ENDED_FILE,
         page_size=limits.page_size,
+        max_streams=limits.sessions + SUBSCRIPTIONS,
         max_body=limits.request_bytes,
         call_timeout=86_400.0,
         hosts=_hosts(app),

@@ -105,7 +105,14 @@ class LimitSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fi
         int, Meta(ge=0, le=100_000, description="Calls that may wait for a place.")
     ] = 1024
     sessions: Annotated[
-        int, Meta(ge=1, le=1_000_000, description="Sessions of the handshake era held at once.")
+        int,
+        Meta(
+            ge=1,
+            le=1_000_000,
+            description="Sessions of the handshake era held at once, each with a stream of its own."
+            " For them the gateway raises its limit of open files to the system's hard limit, to"
+            " 65536 at most.",
+        ),
     ] = 10_000
     session_idle: Annotated[
         Seconds, Meta(description="Seconds after which an unused session ends.")

@@ -19,12 +19,12 @@ class Limits:
     """Bounds of a client, in seconds and connections per origin.
 
     `idle` stays under the five seconds after which common servers close a silent connection;
-    `connections` leaves room for the streams of a thousand clients that have sessions of their own.
+    `connections` leaves room for the streams of all clients that may have sessions of their own.
     """
 
     connect: float = 10.0
     idle: float = 4.0
-    connections: int = 2048
+    connections: int = 8192
     kept: int = 64
 
 
@@ -75,7 +75,10 @@ class PooledClient:
             await asyncio.wait([connection.gone for connection in closing], timeout=1.0)
 
     async def _connection(self, where: Target) -> Connection:
-        pool = self._pools.setdefault((where.secure, where.host, where.port), _Pool())
+        place = (where.secure, where.host, where.port)
+        pool = self._pools.get(place)
+        if pool is None:
+            pool = self._pools[place] = _Pool()
         while True:
             if self._closed:
                 raise UpstreamUnreachable(message="the gateway is shutting down")

@@ -51,7 +51,7 @@ from thoughtgate.wire.messages import Reply
 IDLE = 600.0
 """Seconds after which a client's own connection is ended when nobody used it."""
 
-MAX_PRIVATE = 1_000
+MAX_PRIVATE = 4_000
 """Connections of single clients to one server."""
 
 MAX_CHILDREN = 128
