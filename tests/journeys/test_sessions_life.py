@@ -203,6 +203,8 @@ async def test_sessions_outlive_a_restart_of_the_gateway(lasting: tuple[Home, st
                 assert (await client.ask("ping"))["result"] == {}
                 await client.leave()
                 assert (await client.post({"jsonrpc": "2.0", "id": 1, "method": "x"})).status == 404
+            with gate(place, "--port", port):
+                assert (await client.post({"jsonrpc": "2.0", "id": 1, "method": "x"})).status == 404
 
 
 async def test_a_session_is_taken_up_by_nobody_else_after_a_restart(

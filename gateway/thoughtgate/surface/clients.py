@@ -117,6 +117,11 @@ class Clients:
             return None
         return connected, live
 
+    def end(self, client: Connected) -> None:
+        """End a session as its client wishes: for good, whatever process comes after this one."""
+        self._comebacks.bury(client.id)
+        self.sessions.close(client.id, client.principal)
+
     def set_log_level(self, client: Connected, live: Live, level: str) -> None:
         """Remember which log messages a client wants, in its calls and outside of them."""
         live.peer.level = level

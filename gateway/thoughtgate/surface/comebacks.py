@@ -7,10 +7,12 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from thoughtgate.core.calls import Principal
 from thoughtgate.core.workers import ALONE, Crew
+from thoughtgate.surface.ended import EndedSessions
 from thoughtgate.surface.holders import marked, unmarked
 from thoughtgate.surface.seals import Seal
 from thoughtgate.wire.handshake import VERSIONS, Hello
@@ -27,10 +29,18 @@ _RANDOM: Final = 24
 
 
 class Comebacks:
-    """Makes session ids and opens those of earlier processes; `clock` is the time of day."""
+    """Makes session ids and opens those of earlier processes; `clock` is the time of day.
+
+    `ended` is the file of the sessions that clients have ended.
+    """
 
     def __init__(
-        self, key: bytes, *, crew: Crew = ALONE, clock: Callable[[], float] = time.time
+        self,
+        key: bytes,
+        *,
+        crew: Crew = ALONE,
+        clock: Callable[[], float] = time.time,
+        ended: Path | None = None,
     ) -> None:
         self._seal = Seal(key, "session")
         self._crew = crew
@@ -38,6 +48,7 @@ class Comebacks:
         self._epoch = secrets.token_hex(8)
         self._returned: set[str] = set()
         self._ended: OrderedDict[str, None] = OrderedDict()
+        self._buried = EndedSessions(ended, lifetime=LIFETIME, clock=clock)
 
     def new_id(self, hello: Hello, principal: Principal, domain: str) -> str:
         """Return an id that holds the session, or a random one when it would be too long."""
@@ -71,10 +82,16 @@ class Comebacks:
             return None
         if not 0 <= self._clock() - value["at"] < LIFETIME or value["version"] not in VERSIONS:
             return None
+        if session_id in self._buried:
+            return None
         self._returned.add(session_id)
         return Hello(
             version=value["version"], client=value["client"], capabilities=value["capabilities"]
         )
+
+    def bury(self, session_id: str) -> None:
+        """Remember that a client has ended its session: no later process takes it up either."""
+        self._buried.add(session_id)
 
     def end(self, session_id: str) -> None:
         """Remember that a session has ended here: it does not come back.

@@ -105,7 +105,7 @@ class HandshakeFace:
             Refusal: No such session.
         """
         client, _ = self._find(request)
-        self._clients.sessions.close(client.id, client.principal)
+        self._clients.end(client)
         await respond(request.send, 204, b"", ())
 
     async def _hello(self, request: HttpRequest, message: Request) -> None:

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from thoughtgate.core.calls import LOCAL, Principal
 from thoughtgate.core.json import JsonObject
@@ -24,11 +25,12 @@ class FaceSettings:
     """Limits and identity of a face; times are seconds, sizes bytes.
 
     `seal_key` seals what clients keep for us, such as session ids: with a key that lasts, they
-    survive a restart. `info` is our `serverInfo`. `page_size` is items per page. `call_timeout`
-    bounds a call beyond the tool's own. `body_timeout` is how long a body may take to arrive,
-    `keepalive` how long a stream may be silent. `max_streams` counts the streams that belong to no
-    request, subscriptions too. `identify` tells who sent a request, `probe` whether the gateway is
-    ready for any. `crew` are the workers of the gateway, this one among them.
+    survive a restart, unless the file `ended` says that their client has ended them. `info` is our
+    `serverInfo`. `page_size` is items per page. `call_timeout` bounds a call beyond the tool's own.
+    `body_timeout` is how long a body may take to arrive, `keepalive` how long a stream may be
+    silent. `max_streams` counts the streams that belong to no request, subscriptions too.
+    `identify` tells who sent a request, `probe` whether the gateway is ready for any. `crew` are
+    the workers of the gateway, this one among them.
     """
 
     info: JsonObject
@@ -41,6 +43,7 @@ class FaceSettings:
     max_running: int = 1024
     hosts: HostRules = field(default_factory=HostRules)
     seal_key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    ended: Path | None = None
     identify: Callable[[Headers], Principal] = everybody_is_local
     probe: Probe | None = None
     crew: Crew = ALONE

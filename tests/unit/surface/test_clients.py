@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -23,11 +24,13 @@ KEY = b"k" * 32
 class Process:
     """One process of a gateway; `now` is its time of day, and its clock."""
 
-    def __init__(self, now: float = 0.0, key: bytes = KEY, cap: int = 10) -> None:
+    def __init__(
+        self, now: float = 0.0, key: bytes = KEY, cap: int = 10, ended: Path | None = None
+    ) -> None:
         self.now = now
         self.gateway = FakeGateway()
         self.sessions = Sessions(clock=lambda: self.now, limits=SessionLimits(cap=cap))
-        comebacks = Comebacks(key, clock=lambda: self.now)
+        comebacks = Comebacks(key, clock=lambda: self.now, ended=ended)
         self.clients = Clients(self.gateway, self.sessions, Changes(self.gateway), comebacks)
 
     def open(self, hello: Hello = HELLO) -> str:
@@ -63,7 +66,7 @@ def test_what_found_nobody_is_said_at_the_end(caplog: pytest.LogCaptureFixture) 
     quiet, loud = process.open(), process.open()
     found = process.clients.find(loud, LOCAL, "default")
     assert found is not None
-    found[1].asks.answered(Reply(id="nobody", result=b"{}"))
+    found[1].asks.answered(Reply(id="nobody", result=b"{}", value={}))
     for id_ in (quiet, loud):
         process.sessions.close(id_, LOCAL)
     assert len(caplog.records) == 1
@@ -136,3 +139,40 @@ def test_a_session_that_comes_back_needs_room_too() -> None:
     after.open()
     with pytest.raises(Overloaded):
         after.knows(id_)
+
+
+def test_a_session_that_its_client_ended_comes_back_in_no_later_process(tmp_path: Path) -> None:
+    file = tmp_path / "ended"
+    first = Process(ended=file)
+    going, staying = first.open(), first.open()
+    found = first.clients.find(going, LOCAL, "default")
+    assert found is not None
+    first.clients.end(found[0])
+    assert not first.knows(going)
+    later = Process(now=100.0, ended=file)
+    assert not later.knows(going)
+    assert later.knows(staying)
+    assert going not in file.read_text(encoding="ascii")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_of_ended_sessions_that_is_torn_or_cannot_be_used_harms_nobody(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "ended"
+    file.write_bytes(b"12 \xff\n\n7\n" + b"9 " + b"a" * 32)
+    assert Process(ended=file).open()
+    nowhere = Process(ended=tmp_path / "none" / "ended")
+    found = nowhere.clients.find(nowhere.open(), LOCAL, "default")
+    assert found is not None
+    nowhere.clients.end(found[0])
+
+
+def test_only_so_many_ended_sessions_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thoughtgate.surface.ended._MOST", 3)
+    file = tmp_path / "ended"
+    file.write_text("".join(f"{n} {n:032}\n" for n in range(9)), encoding="ascii")
+    Process(now=10.0, ended=file)
+    assert file.read_text(encoding="ascii") == "".join(f"{n} {n:032}\n" for n in (6, 7, 8))

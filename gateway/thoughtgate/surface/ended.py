@@ -1,0 +1,72 @@
+"""Sessions that their clients have ended, in a file that outlives the process.
+
+Never holds an id, which would let its reader take the session up: only a digest and a date.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+_MOST: Final = 50_000
+"""Rows of the file; the oldest are forgotten."""
+
+
+class EndedSessions:
+    """What was ended in the last `lifetime` seconds; without a file only what ends from now on.
+
+    Several processes may append to one file; each reads it once, when it starts.
+    """
+
+    def __init__(self, file: Path | None, *, lifetime: float, clock: Callable[[], float]) -> None:
+        self._file = file
+        self._clock = clock
+        self._known: dict[str, None] = {}
+        if file is not None:
+            self._read(file, clock() - lifetime)
+
+    def __contains__(self, session_id: str) -> bool:
+        """Tell whether a session was ended."""
+        return bool(self._known) and _digest(session_id) in self._known
+
+    def add(self, session_id: str) -> None:
+        """Remember that a session was ended, on disk too as far as there is room."""
+        digest = _digest(session_id)
+        self._known[digest] = None
+        if len(self._known) > _MOST:
+            self._known.pop(next(iter(self._known)))
+        if self._file is not None:
+            with suppress(OSError):
+                _append(self._file, f"{self._clock():.0f} {digest}\n")
+
+    def _read(self, file: Path, since: float) -> None:
+        with suppress(OSError):
+            text = file.read_text(encoding="ascii", errors="replace")
+            rows = text.splitlines()
+            young = [row for row in rows[-_MOST:] if _at(row) >= since]
+            self._known = dict.fromkeys(row.rpartition(" ")[2] for row in young)
+            if len(rows) > _MOST:
+                beside = file.with_suffix(".new")
+                beside.unlink(missing_ok=True)
+                _append(beside, "".join(f"{row}\n" for row in young))
+                beside.replace(file)
+
+
+def _append(file: Path, text: str) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(descriptor, text.encode("ascii"))
+    finally:
+        os.close(descriptor)
+
+
+def _digest(session_id: str) -> str:
+    return sha256(session_id.encode()).hexdigest()[:32]
+
+
+def _at(row: str) -> float:
+    """Return a row's date; one that was torn is as old as can be."""
+    date, _, digest = row.partition(" ")
+    return float(date) if date.isdecimal() and len(digest) == 32 else 0.0
