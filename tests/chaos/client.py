@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any
 
 from tests.chaos.history import Event, What
+from tests.chaos.pace import rest
 from tests.chaos.wire import Broken, Exchange, Lines
 
 OLD, NEW = "2025-11-25", "2026-07-28"
@@ -88,7 +89,7 @@ class Client:
             if self._random.random() < 0.01:
                 await self._leave()
                 await self._hello()
-            await asyncio.sleep(self._random.random() * pause * 2)
+            await rest(self._random.random() * pause * 2)
         await self._leave()
         await self._lines.close()
 
@@ -173,7 +174,7 @@ class Client:
     ) -> Any | None:
         await exchange.head()
         if manner is Manner.SLOW:
-            await asyncio.sleep(self._random.random() * 1.5)
+            await rest(self._random.random() * 1.5)
         asked, ended, tokens = None, False, set[str]()
         async for message in exchange.messages():
             tokens |= set(_TOKEN.findall(json.dumps(message)))
@@ -224,7 +225,7 @@ class Client:
         after = self._random.random() ** 2 * 1.5
 
         async def cancel() -> None:
-            await asyncio.sleep(after)
+            await rest(after)
             if manner is Manner.LEAVE or not self.old:
                 self._diary.note(What.LEFT, call)
                 self._gone.add(call.trace)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.chaos.fleet import Fleet, Kind
+from tests.chaos.pace import rest
 from tests.support.admin import AdminClient, Answer
 
 SIDE = "side"
@@ -52,7 +53,7 @@ class Disturbance:
 
     async def _again(self, pause: float, work: Work) -> None:
         while True:
-            await asyncio.sleep(self.random.uniform(0.2, 2.0) * pause)
+            await rest(self.random.uniform(0.2, 2.0) * pause)
             await work()
 
     async def _trouble(self) -> None:
@@ -76,7 +77,7 @@ class Disturbance:
         self._count("servers disabled")
         name = self._any().name
         await self._ask("POST", f"/servers/{name}/disable")
-        await asyncio.sleep(self.random.random() * 2)
+        await rest(self.random.random() * 2)
         await self._ask("POST", f"/servers/{name}/enable")
 
     async def _restart_any(self) -> None:
@@ -111,7 +112,7 @@ class Disturbance:
         self._count("servers added and removed")
         web = self.random.choice(list(self.fleet.webs.values()))
         await self._ask("PUT", f"/servers/{CHURN}", {"url": web.url}, If_None_Match="*")
-        await asyncio.sleep(self.random.random() * 3)
+        await rest(self.random.random() * 3)
         await self._ask("DELETE", f"/servers/{CHURN}", If_Match="*")
 
     async def _look(self) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos.history import Ran, read_ran
+from tests.chaos.pace import rest
 from tests.support.gate import ROOT, Home
 from tests.support.waiting import within
 from thoughtgate.testing.fault_log import read_log
@@ -137,7 +138,7 @@ class Fleet:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         if kind.http:
-            await asyncio.sleep(self.random.random() * 1.5)
+            await rest(self.random.random() * 1.5)
             await self.revive(kind.name)
 
     async def halt(self, kind: Kind) -> None:
@@ -148,7 +149,7 @@ class Fleet:
             for pid in pids:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGSTOP)
-            await asyncio.sleep(self.random.random() * 4)
+            await rest(self.random.random() * 4)
         finally:
             for pid in pids:
                 with suppress(ProcessLookupError):
@@ -179,7 +180,7 @@ class Fleet:
     async def keep(self) -> None:
         """Start the servers over HTTP again that a fault has ended."""
         while True:
-            await asyncio.sleep(0.5)
+            await rest(0.5)
             for name, web in self.webs.items():
                 if web.process is not None and web.process.returncode is not None:
                     await self.revive(name)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.chaos.fleet import descendants
+from tests.chaos.pace import rest
 from tests.support.admin import AdminClient
 from tests.support.children import open_files, state
 
@@ -91,7 +92,7 @@ async def quiet(
         now = await held(pid, admin)
         if not leaks(before or now, now, waiting):
             return now
-        await asyncio.sleep(1.0)
+        await rest(1.0)
     return await held(pid, admin)
 
 

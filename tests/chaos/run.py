@@ -18,6 +18,7 @@ from tests.chaos.disturbance import SIDE, Disturbance
 from tests.chaos.fleet import KINDS, Fleet
 from tests.chaos.history import History, Row, What
 from tests.chaos.leaks import Held, held, quiet
+from tests.chaos.pace import rest
 from tests.support.admin import AdminClient
 from tests.support.gate import Gate, Home, gated, home
 from thoughtgate.app.admin_token import TOKEN_FILE
@@ -127,7 +128,7 @@ async def _call(wish: Wish, diary: Diary, admin: AdminClient, *, seconds: float,
     async with asyncio.TaskGroup() as group:
         for client in clients:
             group.create_task(client.run(over, wish.pause))
-        await asyncio.sleep(seconds)
+        await rest(seconds)
         over.set()
 
 
@@ -153,7 +154,7 @@ async def _unreached(admin: AdminClient) -> list[str]:
         for name in sorted(names):
             if await client.reaches(name):
                 names.discard(name)
-        await asyncio.sleep(0.5)
+        await rest(0.5)
     await client.end()
     return sorted(names)
 

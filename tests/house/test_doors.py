@@ -30,7 +30,10 @@ _WITH_REASON = re.compile(
     r"# (noqa: [A-Z]+[0-9]+(, ?[A-Z]+[0-9]+)*|type: ignore\[[a-z-]+(, ?[a-z-]+)*\]) +(- |# )\S+ \S+"
 )
 
-SLEEPERS = {"tests/support/waiting.py": "the one bounded poll that all tests share"}
+SLEEPERS = {
+    "tests/support/waiting.py": "the one bounded poll that all tests share",
+    "tests/chaos/pace.py": "a run that `make chaos` makes, and no test",
+}
 
 
 def test_everything_is_caught_only_at_the_three_doors() -> None:
