@@ -2,26 +2,30 @@
 
 Never knows what a benchmark measures: it only finds its module.
 
-    python -m benchmarks [NAME] [--rounds N] [--quick] [--json] [--strict] …
+    python -m benchmarks [NAME|all] [--rounds N] [--quick] [--json] [--strict] …
 """
 
 import sys
 from importlib import import_module
 from pathlib import Path
 
-FIRST = "calls"
-NAMES = sorted(
-    path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py")
-)
+FIRST, ALL = "calls", "all"
+FOLDER = Path(__file__).parent
+NAMES = sorted(path.stem.removeprefix("bench_") for path in FOLDER.glob("bench_*.py"))
 
 
 def main() -> int:
-    """Run what is asked for and return its exit code."""
+    """Run what is asked for and return its exit code, the worst of several."""
     named = len(sys.argv) > 1 and not sys.argv[1].startswith("-")
     name = sys.argv.pop(1) if named else FIRST
-    if name not in NAMES:
-        print(f"no benchmark {name!r}; there are {', '.join(NAMES)}", file=sys.stderr)
+    if name not in {*NAMES, ALL}:
+        print(f"no benchmark {name!r}; there are {', '.join(NAMES)}, and all", file=sys.stderr)
         return 2
+    return max(map(_run, NAMES if name == ALL else [name]))
+
+
+def _run(name: str) -> int:
+    print(f"== {name}", file=sys.stderr)
     code: int = import_module(f"benchmarks.bench_{name}").main()
     return code
 
