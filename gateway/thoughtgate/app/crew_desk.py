@@ -10,6 +10,7 @@ import msgspec
 from thoughtgate.app.admin import Desk
 from thoughtgate.app.reloading import reload
 from thoughtgate.core.errors import GateError
+from thoughtgate.core.servers import StdioTransport
 from thoughtgate.surface.http_io import Receive, Scope, Send, respond
 
 _TEXT = ((b"content-type", b"text/plain; charset=utf-8"),)
@@ -36,10 +37,20 @@ class CrewDesk:
                 await _done(app.audit.flush(), send)
             case "POST", ["check", server]:
                 await _done(self._listed(app.upstreams.discover(server)), send)
-            case "POST", ["restart", server]:
+            case "POST", ["restart", server] if self._has_own(server):
                 await _done(self._listed(app.upstreams.restart(server)), send)
+            case "POST", ["restart", server]:
+                await _done(self._listed(app.upstreams.discover(server)), send)
             case _:
                 await respond(send, 404, b"no such operation", _TEXT)
+
+    def _has_own(self, server: str) -> bool:
+        """Tell whether each worker has connections of its own to a server.
+
+        A child runs in one worker for all: it was restarted when the first was told.
+        """
+        found = (one for one in self._desk.app.keeper.servers if one.name == server)
+        return not any(isinstance(one.transport, StdioTransport) for one in found)
 
     async def _listed(self, listing: Awaitable[object]) -> None:
         await listing
