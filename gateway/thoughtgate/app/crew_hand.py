@@ -36,7 +36,7 @@ class Hand:
         self.again_at: float | None = None
         self._start = start
         self._process: subprocess.Popen[bytes] | None = None
-        self._since = 0.0
+        self._since = time.monotonic()
         self._failures = 0
 
     @property
@@ -78,7 +78,7 @@ class Hand:
             return []
         except OSError:
             said = b""
-        told = [Told(said[at : at + 1]) for at in range(len(said))]
+        told = [one for one in Told if one.value in said]
         self.open = self.open or Told.OPEN in told
         self.ready = self.ready or Told.READY in told
         if not said:
