@@ -8,6 +8,7 @@ the time it takes: what comes is never upgraded to another protocol, and nothing
 import asyncio
 import socket
 from collections import deque
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 from urllib.parse import unquote
 
@@ -103,11 +104,7 @@ class TimedHttpProtocol(HttpToolsProtocol):
         version = parser.get_http_version()
         scope["http_version"] = version
         scope["method"] = parser.get_method().decode("ascii")
-        url = httptools.parse_url(self.url)
-        path = url.path.decode("ascii")
-        scope["path"] = unquote(path) if "%" in path else path
-        scope["raw_path"] = url.path
-        scope["query_string"] = url.query or b""
+        scope["path"], scope["raw_path"], scope["query_string"] = _place(self.url)
         before: Any = self.cycle  # None at first
         self.cycle = Cycle(
             scope=scope,
@@ -181,3 +178,11 @@ async def full(scope: Scope, receive: Receive, send: Send) -> None:
     message = "too many clients are connected; try again in a moment"
     later = ((b"retry-after", b"1"),)
     await refuse(send, Refusal(503, message=message, code=codes.INTERNAL_ERROR, headers=later))
+
+
+@lru_cache(maxsize=32)
+def _place(url: bytes) -> tuple[str, bytes, bytes]:
+    """Return the path of a URL, decoded and as it came, and its query."""
+    parts = httptools.parse_url(url)
+    path = parts.path.decode("ascii")
+    return unquote(path) if "%" in path else path, parts.path, parts.query or b""

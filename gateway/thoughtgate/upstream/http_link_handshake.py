@@ -74,6 +74,7 @@ class HandshakeHttpLink:
         self.counts = Counts()
         self._url = transport.url
         self._headers = server_headers(transport.headers)
+        self._posted = {**self._headers, "content-type": JSON_TYPE, "accept": ACCEPT_BOTH}
         self._client = client
         self._limit = limit
         self._dialect = dialect
@@ -300,17 +301,7 @@ class HandshakeHttpLink:
 
     async def _post(self, body: bytes, headers: dict[str, str]) -> HttpReply:
         return await self._client.send(
-            HttpRequest(
-                method="POST",
-                url=self._url,
-                headers={
-                    **self._headers,
-                    "content-type": JSON_TYPE,
-                    "accept": ACCEPT_BOTH,
-                    **headers,
-                },
-                body=body,
-            )
+            HttpRequest(method="POST", url=self._url, headers=self._posted | headers, body=body)
         )
 
     async def _get(self, last_event: str | None) -> HttpReply:

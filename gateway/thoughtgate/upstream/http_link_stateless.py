@@ -51,7 +51,11 @@ class StatelessHttpLink:
         self.peer = Peer(era=Era.STATELESS, version="", server_info={}, capabilities={})
         self.counts = Counts()
         self._url = transport.url
-        self._headers = server_headers(transport.headers)
+        self._headers = {
+            **server_headers(transport.headers),
+            "content-type": JSON_TYPE,
+            "accept": ACCEPT_BOTH,
+        }
         self._client = client
         self._limit = limit
         self._dialect = dialect
@@ -142,13 +146,7 @@ class StatelessHttpLink:
             HttpRequest(
                 method="POST",
                 url=self._url,
-                headers={
-                    **self._headers,
-                    "content-type": JSON_TYPE,
-                    "accept": ACCEPT_BOTH,
-                    **stateless.request_headers(method, params),
-                    **headers,
-                },
+                headers=self._headers | stateless.request_headers(method, params) | headers,
                 body=encode_request(asked.id, method, params),
             )
         )

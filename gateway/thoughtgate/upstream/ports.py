@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from thoughtgate.core.calls import Call
 from thoughtgate.core.errors import UpstreamGarbled
 from thoughtgate.core.json import JsonObject
@@ -17,8 +19,7 @@ from thoughtgate.wire.messages import Reply
 from thoughtgate.wire.strict import MAX_RESULT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpRequest:
+class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request. `headers` are sent as they stand, beside Host and Content-Length."""
 
     method: str
