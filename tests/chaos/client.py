@@ -46,14 +46,16 @@ class Target:
     server: str
     tool: str
     weight: int
+    calm: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class Diary:
-    """Where clients write; `now` is seconds since the begin."""
+    """Where clients write; `now` is seconds since the begin, `odd` what no call can show."""
 
     now: Callable[[], float]
     events: list[Event] = field(default_factory=list)
+    odd: list[str] = field(default_factory=list)
 
     def note(self, what: What, call: Event, **fields: Any) -> None:
         """Write what has happened to a round."""
@@ -84,8 +86,12 @@ class Client:
     async def run(self, over: asyncio.Event, pause: float) -> None:
         """Call until it is over, then end the session."""
         await self._hello()
+        if self._number % 8 < 2:
+            self._aside(self._listen())
         while not over.is_set():
             await self._call()
+            if self._random.random() < 0.03:
+                await self._list()
             if self._random.random() < 0.01:
                 await self._leave()
                 await self._hello()
@@ -251,17 +257,48 @@ class Client:
                 self._session = exchange.headers.get("mcp-session-id", "")
             self._lines.give_back(exchange)
             await self._tell({"method": "notifications/initialized"})
-            if self._number % 8 == 0:
-                self._aside(self._listen())
 
     async def _listen(self) -> None:
-        """Hold the session's own stream."""
+        """Hold the stream of what belongs to no call: the session's own, or a subscription's."""
+        body, headers = b"", self._own
+        if not self.old:
+            wanted = {"notifications": {"toolsListChanged": True}}
+            body, headers = self._dressed("subscriptions/listen", wanted, "")
         with suppress(Broken):
-            exchange = await self._lines.send("GET", self.path, self._own)
+            verb = "GET" if self.old else "POST"
+            exchange = await self._lines.send(verb, self.path, headers, body)
             await exchange.head()
             async for message in exchange.messages():
-                if "id" in message and "method" in message:
-                    self._aside(self._tell({"id": message["id"], "result": _answer("none")}))
+                if _TOKEN.search(json.dumps(message)):
+                    self._diary.odd.append(f"{self.name}: a stream of its own told of a call")
+
+    async def _list(self) -> None:
+        """List all tools; those of the healthy servers are always there."""
+        names: set[str] = set()
+        params: dict[str, Any] = {}
+        for _ in range(30):
+            body, headers = self._dressed("tools/list", params, "")
+            try:
+                exchange = await self._lines.send("POST", self.path, headers, body)
+                await exchange.head()
+                got = [message async for message in exchange.messages()]
+            except Broken as error:
+                self._diary.odd.append(f"{self.name}: a list broke off: {error}")
+                return
+            self._lines.give_back(exchange)
+            result = got[-1].get("result") if got else None
+            if result is None:  # the list has changed between two pages
+                names, params = set(), {}
+                continue
+            names |= {tool["name"] for tool in result["tools"]}
+            if "nextCursor" not in result:
+                break
+            params = {"cursor": result["nextCursor"]}
+        else:
+            return
+        missing = {f"{one.server}__{one.tool}" for one in self._targets if one.calm} - names
+        if missing:
+            self._diary.odd.append(f"{self.name}: a list without {', '.join(sorted(missing))}")
 
     async def _leave(self) -> None:
         for task in self._side:
@@ -298,7 +335,9 @@ class Client:
         self, method: str, params: dict[str, Any], trace: str, id_: int = 0
     ) -> tuple[bytes, dict[str, str]]:
         """Return a request and its headers, as the era wants them."""
-        meta: dict[str, Any] = {"progressToken": params["arguments"]["token"]}
+        meta: dict[str, Any] = {}
+        if "arguments" in params:
+            meta["progressToken"] = params["arguments"]["token"]
         if trace:
             meta["traceparent"] = f"00-{trace}-{trace[:16]}-01"
         headers = self._own
@@ -307,7 +346,8 @@ class Client:
             meta[_RESERVED + "clientCapabilities"] = _CAN
             meta[_RESERVED + "clientInfo"] = {"name": self.name, "version": "0"}
             headers = {"mcp-protocol-version": NEW, "mcp-method": method}
-            headers["mcp-name"] = str(params["name"])
+            if "name" in params:
+                headers["mcp-name"] = str(params["name"])
         body = {"jsonrpc": "2.0", "id": id_, "method": method}
         return json.dumps({**body, "params": {**params, "_meta": meta}}).encode(), headers
 

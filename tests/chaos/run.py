@@ -102,7 +102,7 @@ async def _run(wish: Wish, fleet: Fleet, gate: Gate) -> Outcome:
         done=trouble.done,
         struck=fleet.struck(),
         lost=lost,
-        odd=trouble.odd,
+        odd=[*trouble.odd, *diary.odd],
         words=gate.words,
         code=code,
     )
@@ -140,7 +140,8 @@ def _targets() -> Sequence[Target]:
         tools = {"read": 3, "write": 3, "echo": 1, kind.asks: 1}
         for tool, weight in tools.items():
             if tool:
-                found.append(Target(server=kind.name, tool=tool, weight=share * weight))
+                weight *= share
+                found.append(Target(server=kind.name, tool=tool, weight=weight, calm=kind.calm))
     return found
 
 
