@@ -100,7 +100,7 @@ class FakeHttp:
             ))  # fmt: skip
             out.lasting, self.streams[session] = True, out
             try:
-                await out.closed()
+                await self.server.strike(self._opening(out), _hold)
             finally:
                 del self.streams[session]
         elif self.manners.refuse or session not in self.streams:
@@ -130,9 +130,12 @@ class FakeHttp:
             await out.whole(b"", 404)
         else:
             out.session = session
-            opening = Request(id=0, method=STREAM, params={})
-            turn = Turn(server=self.server, request=opening, era=Era.HANDSHAKE, out=out)
-            await self.server.strike(turn, self._stream)
+            await self.server.strike(self._opening(out), self._stream)
+
+    def _opening(self, out: "_HttpOut") -> Turn:
+        """Return the turn of a client that opens a standing stream."""
+        opening = Request(id=0, method=STREAM, params={})
+        return Turn(server=self.server, request=opening, era=Era.HANDSHAKE, out=out)
 
     async def _post(self, headers: _Headers, body: bytes, out: "_HttpOut") -> None:
         try:
@@ -187,6 +190,7 @@ class _HttpOut:
         self._writer = writer
         self._streaming = False
         self._answered = False
+        self._frozen = False
 
     async def exchange(self, server: FakeServer, body: bytes, headers: _Headers) -> None:
         """Serve one request; in the stateless era a closed connection cancels it."""
@@ -224,6 +228,8 @@ class _HttpOut:
 
     async def raw(self, *parts: bytes) -> None:
         """Write bytes as they are, each part in a write of its own."""
+        if self._frozen:
+            await asyncio.get_running_loop().create_future()
         for part in parts:
             self._writer.write(part)
             await self._writer.drain()
@@ -244,6 +250,7 @@ class _HttpOut:
 
     async def freeze(self) -> None:
         """Neither read nor write any more; the connection stays open until the endpoint ends."""
+        self._frozen = True
         if isinstance(self._writer.transport, asyncio.Transport):
             self._writer.transport.pause_reading()
         await asyncio.get_running_loop().create_future()
@@ -279,6 +286,12 @@ class _HttpOut:
     async def _watch(self, cancelled: asyncio.Event) -> None:
         if not await self._reader.read(1):
             cancelled.set()
+
+
+async def _hold(turn: Turn) -> None:
+    """Keep a stream of the older transport open until the client closes it."""
+    assert isinstance(turn.out, _HttpOut)
+    await turn.out.closed()
 
 
 @asynccontextmanager

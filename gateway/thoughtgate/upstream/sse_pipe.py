@@ -24,6 +24,7 @@ from thoughtgate.upstream.http_exchange import (
     media_type,
 )
 from thoughtgate.upstream.http_rules import server_headers, target
+from thoughtgate.upstream.http_watch import heard
 from thoughtgate.upstream.ports import HttpClient, HttpReply, HttpRequest
 from thoughtgate.wire import codes
 from thoughtgate.wire.messages import encode_failure
@@ -112,9 +113,12 @@ class SsePipe:
     async def _read(self, reply: HttpReply) -> None:
         parser, reason = EventParser(cap=self._cap), "closed its stream"
         try:
-            while chunk := await reply.body.chunk():
-                for event in parser.feed(chunk):
-                    self._take(event)
+            async with heard() as pulse:
+                while chunk := await reply.body.chunk():
+                    events = parser.feed(chunk)
+                    pulse.beat(events)
+                    for event in events:
+                        self._take(event)
         except (Malformed, UpstreamError) as error:
             reason = f"broke off: {error.message}"
         finally:

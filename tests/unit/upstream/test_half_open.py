@@ -11,7 +11,7 @@ from tests.support.waiting import until, within
 from thoughtgate.core.errors import UpstreamLost
 from thoughtgate.core.servers import Era, Sharing
 from thoughtgate.testing.fake_host import FakeServer
-from thoughtgate.testing.fake_http import fake_http
+from thoughtgate.testing.fake_http import Manners, fake_http
 from thoughtgate.testing.faults import Faults
 from thoughtgate.upstream.http_watch import heard
 from thoughtgate.wire.sse import Event
@@ -55,6 +55,22 @@ async def test_a_stream_whose_signs_of_life_stop_is_opened_anew(
         await until(lambda: server.listeners)  # that of the second stream: the first made none
         await server.change()
         await until(lambda: made.listings and "extra0" in made.names())
+
+
+async def test_a_silent_stream_of_the_older_transport_is_lost_and_the_next_call_opens_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("thoughtgate.upstream.http_watch.SHORTEST_SILENCE", 0.05)
+    half = {"name": "half_open", "on": "GET", "times": 1, "count": 3, "seconds": 0.02}
+    server = FakeServer(faults=Faults(json.dumps([half])))
+    async with (
+        fake_http(server, Manners(legacy=True)) as endpoint,
+        rig(http_server(endpoint.url, sharing=Sharing.SHARED)) as made,
+    ):
+        with pytest.raises(UpstreamLost) as caught:
+            await within(made.send("hang"))
+        assert "fell silent" in caught.value.message
+        assert await made.call("echo", {"n": 1}) == {"n": 1}
 
 
 async def test_a_stream_that_never_showed_a_sign_of_life_may_be_silent(
