@@ -168,12 +168,22 @@ async def test_one_bad_server_keeps_no_other_from_being_listed() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's end")
-async def test_a_child_does_not_outlive_a_gateway_that_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "launcher"), [(("--ignore-eof",), ()), ((), ("sh", "-c", '"$@"; true', "sh"))]
+)
+async def test_a_child_does_not_outlive_a_gateway_that_is_killed(
+    options: tuple[str, ...], launcher: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The kernel tells the child; what a launcher started learns it from the end of its input."""
     program = (
         "import asyncio\n"
+        "from dataclasses import replace\n"
         "from tests.support.upstreams import fake_stdio, rig\n"
         "async def main():\n"
-        "    async with rig(fake_stdio('--ignore-eof')) as made:\n"
+        f"    server = fake_stdio(*{options!r})\n"
+        f"    argv = {launcher!r} + server.transport.argv\n"
+        "    server = replace(server, transport=replace(server.transport, argv=argv))\n"
+        "    async with rig(server) as made:\n"
         "        pid = await made.call('pid')\n"
         f"        open({str(tmp_path / 'pid')!r}, 'w').write(str(pid['pid']))\n"
         "        await asyncio.get_running_loop().create_future()\n"
