@@ -1,5 +1,6 @@
 """What servers list beside tools is remembered, so that lists survive a restart."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +35,22 @@ def test_only_another_listing_raises_the_revision(registry: Registry) -> None:
     assert registry.revision() == before
     registry.record_listing(replace(LISTING, prompts=()))
     assert registry.revision() > before
+
+
+def test_workers_that_hear_the_same_listing_at_once_make_one_version_and_one_change(
+    folder: Path, registry: Registry
+) -> None:
+    before = registry.revision()
+    others = [open_in(folder) for _ in range(3)]
+    try:
+        with ThreadPoolExecutor(len(others)) as threads:
+            for _ in range(4):
+                list(threads.map(lambda one: one.record_listing(LISTING), others))
+    finally:
+        for one in others:
+            one.close()
+    assert registry.revision() == before + 1
+    assert len(registry.tool_history("docs", "read")) == 1
 
 
 def test_what_a_server_offered_elsewhere_or_before_it_was_removed_is_forgotten(
