@@ -6,7 +6,6 @@ Never knows how bytes travel: `surface` decodes into these values and back.
 import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
 from typing import Protocol
 
 from thoughtgate.core.json import JsonObject
@@ -16,8 +15,6 @@ from thoughtgate.core.traces import SpanContext
 
 _FOUND = (Tool, Item)
 _LABEL = 32
-_LABELS = 1024
-"""Labels that are kept, of the sessions that call most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +91,9 @@ class Session:
     `id` is empty in the stateless era. `version` is the protocol revision. `client` is the
     client's `clientInfo` object, `capabilities` what it declared, extensions too: nothing else is
     declared upstream for it. `origin` says which face it came through: `mcp`, `cli`, `run`. `peer`
-    is the client outside of any call, None where it cannot be reached then.
+    is the client outside of any call, None where it cannot be reached then. `label` stands for the
+    session in rows and spans: whoever reads those must not be able to take the session up, as its
+    id would let them.
     """
 
     id: str
@@ -104,19 +103,13 @@ class Session:
     origin: str = "mcp"
     capabilities: JsonObject = field(default_factory=dict)
     peer: Listener | None = field(default=None, compare=False, repr=False)
+    label: str = field(default="", init=False, compare=False, repr=False)
 
-    @property
-    def label(self) -> str:
-        """Return what stands for the session in rows and spans, empty where there is none.
-
-        Whoever reads those must not be able to take the session up, as its id would let them.
-        """
-        return _label(self.id) if self.id else ""
-
-
-@lru_cache(_LABELS)
-def _label(session: str) -> str:
-    return hashlib.sha256(session.encode()).hexdigest()[:_LABEL]
+    def __post_init__(self) -> None:
+        """Make the label, once for all calls of the session."""
+        if self.id:
+            digest = hashlib.sha256(self.id.encode()).hexdigest()
+            object.__setattr__(self, "label", digest[:_LABEL])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
