@@ -30,12 +30,13 @@ from thoughtgate.upstream.patience import Limit, Patient, behind
 from thoughtgate.upstream.ports import Counts
 from thoughtgate.upstream.served import Watchers
 from thoughtgate.upstream.sharing import sharing_of
+from thoughtgate.upstream.supervisor import ENDING
 
 AWAY = 10.0
 """Seconds that a call waits for a worker that is being restarted."""
 
 SPARE = 2.0
-"""Seconds beyond its own that a call may take: the worker that runs the server keeps the time."""
+"""Seconds beyond its own that a request may take: the worker that runs the server keeps time."""
 
 _LASTING = frozenset({Kind.SUBSCRIBE, Kind.UNSUBSCRIBE})
 
@@ -143,9 +144,15 @@ class Elsewhere:
     async def _list(self, wish: Wish) -> Listing:
         name = self.server.name
         await self._neighbour.ready(name, self.server.start_timeout)
-        told = await self._neighbour.ask(
-            name, lambda number: Asking(number=number, server=name, wish=wish)
-        )
+        longest = 2 * (self.server.start_timeout + ENDING) + SPARE
+        try:
+            async with asyncio.timeout(longest):
+                told = await self._neighbour.ask(
+                    name, lambda number: Asking(number=number, server=name, wish=wish)
+                )
+        except TimeoutError:
+            message = f"server {name}: no list of tools in time from the worker that runs it"
+            raise UpstreamTimeout(message=message) from None
         if not isinstance(told, Listed):
             raise TypeError(told)
         listing = read_listing(told.listing)
