@@ -232,7 +232,7 @@ async def test_workers_end_when_their_parent_is_lost(tmp_path: Path, short: Path
 async def test_a_signal_lets_calls_end_and_closes_streams(tmp_path: Path, short: Path) -> None:
     """While it drains the gateway is still there for those who have something to finish."""
     async with fake_http() as web:
-        settings = f"drain_delay = 4\n{server(web)}"
+        settings = f"drain_delay = 3\n{server(web)}"
         async with gated(home(tmp_path, settings, XDG_RUNTIME_DIR=str(short)), *TWO) as running:
             clients = [await OldClient.open(running.url(), elicitation={}) for _ in range(2)]
             assert {worker_of(client) for client in clients} == {0, 1}

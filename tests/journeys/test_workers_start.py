@@ -30,7 +30,7 @@ def test_one_client_on_a_pipe_has_one_worker(tmp_path: Path) -> None:
 def test_sessions_outlive_another_number_of_workers(tmp_path: Path) -> None:
     place = home(tmp_path)
     tokens: list[Any] = []
-    for number in (1, 3, 2):
+    for number in (1, 2):
         with gate(place, "--workers", str(number)) as running:
             for headers in tokens:
                 got = asyncio.run(HttpPeer(running.url()).post(PING, headers))

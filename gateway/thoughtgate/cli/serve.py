@@ -88,7 +88,10 @@ def _serve_crew(loaded: Loaded, log_level: str) -> int:
             return own + [f"--{name}={value}" for name, value in said.items()]
 
         hands = tuple(crew.Hand(index, start) for index in range(count))
-        code: int = crew.serve_crew(loaded, metadata.version("thoughtgate"), hands, note)
+        try:
+            code: int = crew.serve_crew(loaded, metadata.version("thoughtgate"), hands, note)
+        except KeyboardInterrupt:
+            raise click.Abort from None
         return code
 
 

@@ -90,7 +90,7 @@ class GatewaySettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
 
 
 class LimitSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Bounds; every one refuses clearly when reached."""
+    """Bounds, of each worker where there are several; every one refuses clearly when reached."""
 
     request_bytes: Annotated[
         int, Meta(ge=1024, le=2**30, description="Largest request body in bytes.")
@@ -99,7 +99,7 @@ class LimitSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fi
         int, Meta(ge=1024, le=2**31, description="Largest message from a tool server in bytes.")
     ] = 32 * 2**20
     concurrent_calls: Annotated[
-        int, Meta(ge=1, le=100_000, description="Calls in flight in the whole gateway.")
+        int, Meta(ge=1, le=100_000, description="Calls in flight at once.")
     ] = 512
     queued_calls: Annotated[
         int, Meta(ge=0, le=100_000, description="Calls that may wait for a place.")
