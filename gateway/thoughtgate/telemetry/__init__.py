@@ -1,1 +1,1 @@
-"""Spans: tuples on the path, SDK spans in the exporter's thread."""
+"""Spans: tuples on the path, OTLP bytes in the exporter's thread."""

@@ -1,11 +1,14 @@
 """The OTEL_* variables: what they switch, and that they come from the mapping alone."""
 
 import logging
+from pathlib import Path
 
 import pytest
 
 from tests.support.spans import make_span
+from thoughtgate.telemetry.console import ConsoleSink
 from thoughtgate.telemetry.doubts import doubts
+from thoughtgate.telemetry.encode import Encoder, Origin
 from thoughtgate.telemetry.environment import (
     endpoint,
     exporter_kind,
@@ -128,6 +131,12 @@ def test_the_console_is_standard_error(capfd: pytest.CaptureFixture[str]) -> Non
     assert exporter.shutdown()
     out, err = capfd.readouterr()
     assert (out, "to the console" in err) == ("", True)
+
+
+def test_a_console_that_nobody_reads_any_more_costs_spans_only(tmp_path: Path) -> None:
+    out = (tmp_path / "out").open("w", encoding="utf-8")
+    out.close()
+    assert ConsoleSink(out).send(Encoder(Origin(resource={})).request([])) is False
 
 
 @pytest.mark.parametrize(

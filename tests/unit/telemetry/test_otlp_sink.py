@@ -107,10 +107,15 @@ def test_closing_ends_a_pause() -> None:
         assert sent == [False]
 
 
-def test_a_target_speaks_tls_and_must_be_trusted(tmp_path: Path) -> None:
+def test_a_target_speaks_tls_and_must_be_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The certificate that was named for it wins over one for whatever uses the HTTP client."""
     authority = trustme.CA()
-    certificate = tmp_path / "authority.pem"
+    certificate, others = tmp_path / "authority.pem", tmp_path / "others.pem"
     authority.cert_pem.write_to_path(str(certificate))
+    trustme.CA().cert_pem.write_to_path(str(others))
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(others))
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(tls)
     endpoint = Endpoint(tls=tls)
