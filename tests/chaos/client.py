@@ -89,7 +89,8 @@ class Client:
         if self._number % 8 < 2:
             self._aside(self._listen())
         while not over.is_set():
-            await self._call()
+            at_once = self._random.choice((1, 1, 1, 1, 2, 4))
+            await asyncio.gather(*(self._call() for _ in range(at_once)))
             if self._random.random() < 0.03:
                 await self._list()
             if self._random.random() < 0.01:
