@@ -17,6 +17,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.processes import end_on_signal
+
 OUT = Path(__file__).resolve().parent / "out"
 PEERS = Path(__file__).resolve().parent / "peers"
 
@@ -60,7 +62,8 @@ class Report:
 
 
 def arguments(title: str, *, rounds: int = 5) -> ArgumentParser:
-    """Return a parser with what every benchmark takes."""
+    """Return a parser with what every benchmark takes; from here on SIGTERM ends it cleanly."""
+    end_on_signal()
     parser = ArgumentParser(description=title)
     parser.add_argument("--rounds", type=int, default=rounds, help="interleaved rounds")
     parser.add_argument("--quick", action="store_true", help="one small round, to try it")
