@@ -7,7 +7,7 @@ other chains and can be exported. This makes tampering evident; it does not prev
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -32,6 +32,12 @@ BODY_LIMIT = 32 * 1024
 _TEXT_LIMIT = 500
 _NAMES = tuple(sorted(AuditRow._fields))
 _values = itemgetter(*map(AuditRow._fields.index, _NAMES))
+_EMPTY: Mapping[str, object] = {"at_ns": 0, "duration_us": 0, "notes": ()}
+_Body: Callable[..., msgspec.Struct] = msgspec.defstruct(
+    "_Body", [(name, object, _EMPTY.get(name, "")) for name in _NAMES], omit_defaults=True
+)
+"""A row with its fields in the order of canonical JSON: a third of the time of a dict of them."""
+
 _encoder = msgspec.json.Encoder()
 
 
@@ -66,10 +72,12 @@ def body_of(row: AuditRow | Gap) -> bytes:
     """Return the canonical JSON of a row, without its empty fields."""
     if isinstance(row, Gap):
         return _encoded({"action": GAP, "at_ns": row.at_ns, "lost": row.lost})
-    shown = {name: value for name, value in zip(_NAMES, _values(row), strict=True) if value}
-    body = _encoded(shown)
+    try:
+        body = _encoder.encode(_Body(*_values(row)))
+    except UnicodeEncodeError:
+        body = _encoded(_shown(row))
     if len(body) > BODY_LIMIT:
-        body = _encoded({name: _cut(value) for name, value in shown.items()})
+        body = _encoded({name: _cut(value) for name, value in _shown(row).items()})
     return body
 
 
@@ -87,6 +95,10 @@ def heads_in(row: JsonObject) -> list[ChainHead]:
     """
     noted = msgspec.convert(row.get("heads", []), list[tuple[str, int, str]])
     return [ChainHead(chain=chain, seq=seq, hash=value) for chain, seq, value in noted]
+
+
+def _shown(row: AuditRow) -> dict[str, object]:
+    return {name: value for name, value in zip(_NAMES, _values(row), strict=True) if value}
 
 
 def _encoded(shown: Mapping[str, object]) -> bytes:

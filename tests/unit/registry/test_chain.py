@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.registries import make_row
+from thoughtgate.core.audit import AuditRow
 from thoughtgate.core.json import canonical
 from thoughtgate.registry import chain
 
@@ -24,6 +25,12 @@ def test_a_row_is_hashed_as_the_canonical_json_of_what_it_says(reason: str, tool
 def readable(text: str) -> str:
     """A lone surrogate reads as its escape: it could neither be stored nor shown."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def test_every_empty_field_is_left_out_of_a_row() -> None:
+    values = {name: type(value)() for name, value in make_row()._asdict().items()}
+    assert chain.body_of(AuditRow(**values)) == b"{}"
+    assert chain.body_of(AuditRow(**{**values, "at_ns": 7})) == b'{"at_ns":7}'
 
 
 def test_a_note_that_is_no_unicode_stays_readable() -> None:
