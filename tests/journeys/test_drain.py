@@ -124,7 +124,8 @@ async def ended(running: Gate, seconds: float) -> int:
 def stopping(answer: Any) -> bool:
     """Tell whether an answer says that the gateway stops, and that the outcome is not known."""
     return "stopping" in answer["error"]["message"] and answer["error"]["data"] == {
-        "error": "upstream_lost"
+        "error": "upstream_lost",
+        "outcome": "unknown",
     }
 
 

@@ -50,7 +50,7 @@ class Failed(NamedTuple):
 STOPPING = Failed(
     codes.INTERNAL_ERROR,
     "the gateway is stopping; ask again later, but what was asked may have been carried out",
-    {"error": UpstreamLost.code},
+    {"error": UpstreamLost.code, "outcome": UpstreamLost.outcome},
 )
 """What a client hears that did not give its request up: only a server that stops does it then."""
 

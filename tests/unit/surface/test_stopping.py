@@ -39,7 +39,10 @@ async def test_a_request_that_the_server_gives_up_is_answered() -> None:
     serving.cancel()
     await within(serving)
     answer = json.loads(sent[1]["body"])
-    assert (answer["id"], answer["error"]["data"]) == (1, {"error": "upstream_lost"})
+    assert (answer["id"], answer["error"]["data"]) == (
+        1,
+        {"error": "upstream_lost", "outcome": "unknown"},
+    )
     assert not sent[1]["more_body"]
 
 
