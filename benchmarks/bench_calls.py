@@ -1,6 +1,6 @@
 """The table: what a call costs, straight, through the gateway, and through its peers.
 
-    python -m benchmarks.bench_calls [--rounds N] [--quick] [--json] [--strict]
+    python -m benchmarks.bench_calls [--rounds N] [--minutes N] [--quick] [--json] [--strict]
 
 Every number is the median of rounds in which all rows take turns. Validation both ways, tracing
 to a local receiver and audit are on in the gateway. CPU is the dependable figure on a shared
@@ -110,7 +110,10 @@ def _peers(ending: ExitStack, kind: str, standing: Stand) -> Iterator[Way]:
 
 
 def rounds(found: Sequence[Way], given: Namespace) -> Found:
-    """Let all ways take turns, round after round; return all that was measured."""
+    """Let all ways take turns, round after round; return all that was measured.
+
+    Stops early, after a whole round, when the next one would take longer than was given.
+    """
     measured: Found = {}
     began = time.monotonic()
     for number in range(given.rounds):
@@ -123,6 +126,9 @@ def rounds(found: Sequence[Way], given: Namespace) -> Found:
                         measured.setdefault((cell, way.name), []).append(one)
         took = time.monotonic() - began
         print(f"round {number + 1} of {given.rounds}, {took:.0f} s", file=sys.stderr)
+        if took * (number + 2) / (number + 1) > given.minutes * 60:
+            given.rounds = number + 1
+            break
     return measured
 
 
@@ -241,7 +247,9 @@ def run(given: Namespace) -> Report:
 
 def main() -> int:
     """Print the table and the promises."""
-    given = arguments(TITLE).parse_args()
+    parser = arguments(TITLE)
+    parser.add_argument("--minutes", type=float, default=14, help="begin no round beyond them")
+    given = parser.parse_args()
     if given.quick:
         given.rounds = 1
     return finish(run(given), given)
