@@ -27,6 +27,11 @@ MUTABLE = {
 }
 """Public dataclasses that change while something goes on; all others are values."""
 
+UNSLOTTED = {
+    "gateway/thoughtgate/core/calls.py::Call": "copied whole by each stage that changes it",
+}
+"""Values without slots: each costs memory, and says what for."""
+
 ERRORS_PAGE = ROOT / "docs" / "reference" / "errors.md"
 
 
@@ -36,10 +41,13 @@ def test_public_dataclasses_are_frozen_slotted_and_keyword_only() -> None:
     for path in files(*PACKAGES):
         for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                options = _dataclass_options(node)
+                options, name = _dataclass_options(node), f"{name_of(path)}::{node.name}"
                 found += options is not None
-                if options is not None and not {"frozen", "slots", "kw_only"} <= options:
-                    loose.append(f"{name_of(path)}::{node.name}")
+                wanted = (
+                    {"frozen", "kw_only"} if name in UNSLOTTED else {"frozen", "slots", "kw_only"}
+                )
+                if options is not None and not wanted <= options:
+                    loose.append(name)
     assert found > 30
     assert sorted(set(loose) - set(MUTABLE)) == []
     assert sorted(set(MUTABLE) - set(loose)) == [], "no longer needed on the list"
