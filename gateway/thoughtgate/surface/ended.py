@@ -13,6 +13,9 @@ from typing import Final
 _MOST: Final = 50_000
 """Rows of the file; the oldest are forgotten."""
 
+_SIZE: Final = 16
+"""Bytes of a digest."""
+
 
 class EndedSessions:
     """What was ended in the last `lifetime` seconds; without a file only what ends from now on.
@@ -23,30 +26,29 @@ class EndedSessions:
     def __init__(self, file: Path | None, *, lifetime: float, clock: Callable[[], float]) -> None:
         self._file = file
         self._clock = clock
-        self._known: dict[str, None] = {}
+        self._known = bytearray()  # one block: an object for each would keep apart what is freed
         if file is not None:
             self._read(file, clock() - lifetime)
 
     def __contains__(self, session_id: str) -> bool:
         """Tell whether a session was ended."""
-        return bool(self._known) and _digest(session_id) in self._known
+        return bool(self._known) and _holds(self._known, _digest(session_id))
 
     def add(self, session_id: str) -> None:
         """Remember that a session was ended, on disk too as far as there is room."""
         digest = _digest(session_id)
-        self._known[digest] = None
-        if len(self._known) > _MOST:
-            self._known.pop(next(iter(self._known)))
+        self._known += digest
+        del self._known[: max(len(self._known) - _MOST * _SIZE, 0)]
         if self._file is not None:
             with suppress(OSError):
-                _append(self._file, f"{self._clock():.0f} {digest}\n")
+                _append(self._file, f"{self._clock():.0f} {digest.hex()}\n")
 
     def _read(self, file: Path, since: float) -> None:
         with suppress(OSError):
             text = file.read_text(encoding="ascii", errors="replace")
             rows = text.splitlines()
             young = [row for row in rows[-_MOST:] if _at(row) >= since]
-            self._known = dict.fromkeys(row.rpartition(" ")[2] for row in young)
+            self._known += b"".join(map(_read_digest, young))
             if len(rows) > _MOST:
                 beside = file.with_suffix(".new")
                 beside.unlink(missing_ok=True)
@@ -62,8 +64,24 @@ def _append(file: Path, text: str) -> None:
         os.close(descriptor)
 
 
-def _digest(session_id: str) -> str:
-    return sha256(session_id.encode()).hexdigest()[:32]
+def _digest(session_id: str) -> bytes:
+    return sha256(session_id.encode()).digest()[:_SIZE]
+
+
+def _read_digest(row: str) -> bytes:
+    """Return a row's digest, nothing for what is none."""
+    with suppress(ValueError):
+        digest = bytes.fromhex(row.rpartition(" ")[2])
+        return digest if len(digest) == _SIZE else b""
+    return b""
+
+
+def _holds(known: bytearray, digest: bytes) -> bool:
+    """Tell whether a digest is among those that stand there one after the other."""
+    at = known.find(digest)
+    while at > 0 and at % _SIZE:
+        at = known.find(digest, at + 1)
+    return at >= 0
 
 
 def _at(row: str) -> float:

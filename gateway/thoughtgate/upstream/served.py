@@ -5,7 +5,7 @@ Never lets one client's connection serve another: what a server remembers of a s
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -30,6 +30,7 @@ from thoughtgate.core.servers import (
 from thoughtgate.core.tools import Item, Kind
 from thoughtgate.upstream.breaker import Breaker
 from thoughtgate.upstream.home import Home, Traits, declared
+from thoughtgate.upstream.known import Known
 from thoughtgate.upstream.lister import Lister
 from thoughtgate.upstream.listing import first_page
 from thoughtgate.upstream.patience import Limit, Patient, behind
@@ -100,6 +101,7 @@ class Served:
         self._traits = Traits(piped=is_piped(server))
         self._lister = Lister(server, watchers.on_listing)
         self._private: dict[Key, Supervised] = {}
+        self._known_at = Known()
         self._sharing = sharing_of(server, self._known)
         self._ending: set[asyncio.Task[None]] = set()
         self._shared = Supervised(
@@ -197,7 +199,7 @@ class Served:
     def leave(self, listener: Listener) -> None:
         """Forget a listener that is gone, and all that it followed."""
         listener = behind(listener)
-        for one in self._all():
+        for one in self._all(self._known_at.forget(listener)):
             gone = one.home.leave(listener)
             if gone:
                 self._aside(one.unsubscribed(gone))
@@ -205,7 +207,7 @@ class Served:
     def leave_session(self, session_id: str) -> None:
         """End the connection that was a session's own; no other is told anything of it."""
         self._end(("session", session_id))
-        for one in self._all():
+        for one in self._all(()):
             one.home.clients.pop(session_id, None)
 
     async def aclose(self) -> None:
@@ -220,7 +222,9 @@ class Served:
         for one in self._all():
             await one.quiet()
 
-    def _all(self) -> tuple[Supervised, ...]:
+    def _all(self, own: Iterable[Supervised] | None = None) -> tuple[Supervised, ...]:
+        if own is not None and self._sharing is Sharing.SESSION:
+            return (self._shared, *own)  # what is one session's own, no other one knows
         return (self._shared, *self._private.values())
 
     async def _carried(self, call: Call, progress: Progress, limit: Limit) -> Reply:
@@ -238,6 +242,7 @@ class Served:
     async def _follow(self, connection: Supervised, call: Call, target: Item) -> Reply:
         listener = behind(call.listener)
         if target.kind is Kind.SUBSCRIBE:
+            self._known_at.note(listener, connection)
             await connection.follow(target.name, listener, call.deadline)
         else:
             await connection.unfollow(target.name, listener)
@@ -257,6 +262,8 @@ class Served:
             own = self._common(own, call)
         self._private[key] = own  # the last one is the one used last
         own.home.join(call.session)
+        if call.session.peer is not None:
+            self._known_at.note(call.session.peer, own)
         return own
 
     def _free(self, key: Key, call: Call) -> Key:
@@ -358,9 +365,8 @@ class Served:
         return link
 
     def _not_ready(self) -> UpstreamUnreachable:
-        return UpstreamUnreachable(
-            message=f"not ready within {self.server.start_timeout:g} seconds"
-        )
+        seconds = self.server.start_timeout
+        return UpstreamUnreachable(message=f"not ready within {seconds:g} seconds")
 
     def _say_private(self, state: UpstreamState, reason: str, peer: Peer | None) -> None:
         """Take the state of a client's connection for the server's where it says how it fares."""
@@ -380,8 +386,7 @@ class Served:
             self._watchers.on_status(status)
 
     def _named(self, error: UpstreamError) -> UpstreamError:
-        message = f"server {self.server.name}: {error.message}"
-        return type(error)(message=message, data=error.data)
+        return type(error)(message=f"server {self.server.name}: {error.message}", data=error.data)
 
 
 async def _retired(connection: Supervised) -> None:
