@@ -54,7 +54,7 @@ class Comebacks:
         """Return an id that holds the session, or a random one when it would be too long."""
         value: dict[str, Any] = {
             "epoch": self._epoch,
-            "worker": self._crew.index,
+            "worker": None if self._crew.count == 1 else self._crew.index,
             "at": self._clock(),
             "principal": principal.id,
             "domain": domain,
@@ -75,8 +75,8 @@ class Comebacks:
         value = self._seal.open(sealed)
         if value is None or session_id in self._ended or value["epoch"] == self._epoch:
             return None
-        # under another mark it would live in two workers
-        if value.get("worker", 0) != worker:
+        # under another mark, or none, it would live twice
+        if value.get("worker") != worker:
             return None
         if (value["principal"], value["domain"]) != (principal.id, domain):
             return None

@@ -14,17 +14,22 @@ def marked(token: str, crew: Crew) -> str:
     return token if crew.count == 1 else f"{crew.index}.{token}"
 
 
-def unmarked(token: str) -> tuple[int, str]:
-    """Return the worker that set the mark, by its number then, and the token as it was sealed."""
+def unmarked(token: str) -> tuple[int | None, str]:
+    """Return the worker that set the mark, by its number then, and the token as it was sealed.
+
+    Without a mark there is no worker. A mark has one spelling, or one token would have several.
+    """
     mark, dot, rest = token.partition(".")
     if dot and len(mark) <= _LONGEST and mark.isascii() and mark.isdecimal():
-        return int(mark), rest
-    return 0, token
+        worker = int(mark)
+        if str(worker) == mark:
+            return worker, rest
+    return None, token
 
 
 def holder(token: str, count: int) -> int:
     """Return which of `count` workers holds what a token names.
 
-    There may have been more of them when it was marked.
+    There may have been more of them when it was marked. What has no mark is the first one's.
     """
-    return unmarked(token)[0] % count
+    return (unmarked(token)[0] or 0) % count

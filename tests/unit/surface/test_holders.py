@@ -49,11 +49,21 @@ def test_a_changed_mark_leads_astray_and_opens_nothing(mark: str) -> None:
     _, sealed = unmarked(worker(1, 3).new_id(HELLO, LOCAL, "default"))
     token = mark + sealed
     assert 0 <= holder(token, 3) < 3
-    found = worker(holder(token, 3), 3).open(token, LOCAL, "default")
-    assert found is None or unmarked(token)[0] == 1
+    assert worker(holder(token, 3), 3).open(token, LOCAL, "default") is None
+
+
+def test_a_token_without_a_mark_takes_none() -> None:
+    token = Comebacks(KEY).new_id(HELLO, LOCAL, "default")
+    assert worker(0, 2).open(token, LOCAL, "default") == HELLO
+    assert worker(0, 2).open(f"0.{token}", LOCAL, "default") is None
+    marked_one = worker(0, 2).new_id(HELLO, LOCAL, "default")
+    assert marked_one.startswith("0.")
+    assert worker(0, 1).open(marked_one, LOCAL, "default") == HELLO
+    assert worker(0, 1).open(marked_one[2:], LOCAL, "default") is None
 
 
 def test_a_mark_says_the_same_again() -> None:
     crew = Crew(index=7, count=9)
     assert unmarked(marked("token", crew)) == (7, "token")
-    assert unmarked("a.b") == (0, "a.b")
+    assert unmarked("a.b") == (None, "a.b")
+    assert unmarked("07.b") == (None, "07.b")
