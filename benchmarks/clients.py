@@ -134,7 +134,13 @@ class HttpClient:
 
     async def _connect(self) -> asyncio.StreamReader:
         parts = urlsplit(self.url)
-        reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=LINE_LIMIT)
+        try:
+            reader, writer = await asyncio.open_connection(
+                parts.hostname, parts.port, limit=LINE_LIMIT
+            )
+        except OSError as error:
+            message = f"nobody answers at {self.url}: {error}"
+            raise RequestFailed(message) from error
         self._writers.append(writer)
         return reader
 

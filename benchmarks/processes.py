@@ -56,6 +56,8 @@ def process(
             wait_for_port(port, running, log)
             yield running.pid
         finally:
+            if running.poll() is not None:
+                print(f"{running.args!r} {_ending(running, log)}", file=sys.stderr)
             running.terminate()
             try:
                 running.wait(15)
@@ -89,9 +91,13 @@ def wait_for_port(port: int, running: subprocess.Popen[bytes], log: Path | None 
             time.sleep(0.01)
         else:
             return
-    said = log.read_text(encoding="utf-8")[-2000:] if log else ""
-    message = f"{running.args!r} does not listen on {port}; exit code {running.poll()}\n{said}"
+    message = f"{running.args!r} does not listen on {port}; {_ending(running, log)}"
     raise RuntimeError(message)
+
+
+def _ending(running: subprocess.Popen[bytes], log: Path | None) -> str:
+    said = log.read_text(encoding="utf-8")[-2000:] if log else ""
+    return f"ended by itself with code {running.poll()}\n{said}"
 
 
 def cpu_seconds(pid: int) -> float:
