@@ -97,7 +97,9 @@ def wait_for_port(port: int, running: subprocess.Popen[bytes], log: Path | None 
 
 def _ending(running: subprocess.Popen[bytes], log: Path | None) -> str:
     said = log.read_text(encoding="utf-8")[-2000:] if log else ""
-    return f"ended by itself with code {running.poll()}\n{said}"
+    code = running.poll()
+    ended = "still runs" if code is None else f"ended by itself with code {code}"
+    return f"{ended}\n{said}"
 
 
 def cpu_seconds(pid: int) -> float:
