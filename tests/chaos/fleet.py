@@ -67,6 +67,7 @@ class Web:
     port: int = 0
     url: str = ""
     process: "asyncio.subprocess.Process | None" = None
+    starting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 @dataclass(slots=True)
@@ -158,6 +159,10 @@ class Fleet:
     async def revive(self, name: str) -> None:
         """Start a server over HTTP, where it was before, unless it runs."""
         web = self.webs[name]
+        async with web.starting:  # two who come at once would start two, and lose one
+            await self._revive(web)
+
+    async def _revive(self, web: Web) -> None:
         if web.process is not None and web.process.returncode is None:
             with suppress(TimeoutError):
                 await within(web.process.wait(), 1.0)
