@@ -83,6 +83,7 @@ class Line:
             self._obey(order)
             return
         for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)  # no child shall have it, and none has it yet
             if self._take is None:
                 os.close(descriptor)
             else:

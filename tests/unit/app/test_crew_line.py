@@ -52,6 +52,18 @@ async def test_every_connection_comes_with_its_own_order() -> None:
             client.close()
 
 
+async def test_no_child_of_a_worker_inherits_a_client() -> None:
+    """It could read what others say, and would hold their connections open."""
+    with lines() as (parent, line):
+        worker = Worker(line)
+        ours, its = socket.socketpair()
+        with ours, its:
+            socket.send_fds(parent, [Order.TAKE], [its.fileno()])
+            await until(lambda: worker.clients)
+        with worker.clients[0] as client:
+            assert not client.get_inheritable()
+
+
 async def test_a_lost_parent_is_the_order_to_stop() -> None:
     with lines() as (parent, line):
         worker = Worker(line)
