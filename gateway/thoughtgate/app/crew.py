@@ -26,6 +26,9 @@ from thoughtgate.core.errors import ConfigError
 LAST = 10.0
 """Seconds beyond drain and grace after which a worker that has not ended is killed."""
 
+_SOON = 0.02
+"""Seconds until an order is given again that had no room."""
+
 _LONGEST_PATH = 75
 """Bytes of the path of its place: a socket's path has 104 on some systems."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
@@ -40,7 +43,7 @@ def serve_crew(
     Returns the exit code: that of a worker which could not start, else 0.
 
     Raises:
-        ConfigError: The port is taken.
+        ConfigError: The port is taken, or no process can be started.
         KeyboardInterrupt: It was told to stop before it served.
     """
     with (
@@ -136,7 +139,14 @@ class _Parent:
         return False
 
     def _begin(self, hand: Hand) -> None:
-        line = self._lines[hand.index] = hand.begin()
+        try:
+            line = self._lines[hand.index] = hand.begin()
+        except OSError as error:
+            why = (error.strerror or "error").lower()
+            if not self._served:
+                raise ConfigError(message=f"cannot start a worker: {why}") from None
+            self._rest(hand, f"cannot be started: {why}")
+            return
         self._selector.register(line, selectors.EVENT_READ, partial(self._hear, hand))
         if self._served:
             hand.say(Order.BEGIN)
@@ -207,16 +217,19 @@ class _Parent:
                 self._code = code if code > 0 else 1
                 self._stop()
                 continue
-            pause = hand.rest()
             how = f"by signal {-code}" if code < 0 else f"with code {code}"
-            self._say(
-                f"worker {hand.index} (process {pid}) has ended {how}; "
-                f"it is started again in {pause:g} s"
-            )
+            self._rest(hand, f"(process {pid}) has ended {how}")
+
+    def _rest(self, hand: Hand, how: str) -> None:
+        """Say that a worker is not there, and start it again after a pause."""
+        pause = hand.rest()
+        self._say(f"worker {hand.index} {how}; it is started again in {pause:g} s")
 
     def _patience(self) -> float | None:
         again = [hand.again_at for hand in self._hands if hand.again_at is not None]
         times = [*self._times.values(), *again]
+        if any(hand.unsaid for hand in self._hands):
+            times.append(time.monotonic() + _SOON)
         own = max(0.0, min(times) - time.monotonic()) if times else None
         waits = [wait for wait in (own, self._porter.patience()) if wait is not None]
         return min(waits) if waits else None
@@ -225,6 +238,7 @@ class _Parent:
         now = time.monotonic()
         self._porter.tick()
         for hand in self._hands:
+            hand.go_on()
             if hand.again_at is not None and hand.again_at <= now:
                 self._begin(hand)
         due = [what for what, when in self._times.items() if when <= now]

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from thoughtgate.app.crew_orders import Order, Told
 
@@ -26,13 +26,14 @@ _FIRST = 0.1
 
 
 class Hand:
-    """A worker's process and the line to it."""
+    """A worker's process and the line to it; `unsaid` are orders that found no room on it."""
 
     def __init__(self, index: int, start: Start) -> None:
         self.index = index
         self.line: socket.socket | None = None
         self.open = False
         self.ready = False
+        self.unsaid = b""
         self.again_at: float | None = None
         self._start = start
         self._process: subprocess.Popen[bytes] | None = None
@@ -48,25 +49,42 @@ class Hand:
         """Start a process and return our end of the line to it.
 
         It has a session of its own: an interrupt from the terminal is the parent's to pass on.
+
+        Raises:
+            OSError: The system has no room for it just now.
         """
+        self.again_at = None
+        self._since = time.monotonic()
         ours, its = socket.socketpair()
-        with its:
+        with its, ExitStack() as failing:
+            failing.callback(ours.close)
             self._process = subprocess.Popen(
                 self._start(self.index, its.fileno()),
                 pass_fds=(its.fileno(),),
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
+            failing.pop_all()
         ours.setblocking(False)
-        self.line, self.again_at = ours, None
-        self._since = time.monotonic()
+        self.line = ours
         return ours
 
     def say(self, order: Order) -> None:
-        """Give an order; one that is gone is noticed elsewhere."""
+        """Give an order; `go_on` gives it later when connections have filled the line."""
         if self.line is not None:
-            with suppress(OSError):
-                self.line.send(order)
+            self.unsaid += order
+            self.go_on()
+
+    def go_on(self) -> None:
+        """Give the orders that had no room; one that is gone is noticed elsewhere."""
+        while self.line is not None and self.unsaid:
+            try:
+                sent = self.line.send(self.unsaid)
+            except BlockingIOError:
+                return
+            except OSError:
+                sent = len(self.unsaid)
+            self.unsaid = self.unsaid[sent:]
 
     def hear(self) -> list[Told]:
         """Return what it has said; nothing, and the line closed, when it hung up."""
@@ -87,7 +105,7 @@ class Hand:
 
     def give(self, client: socket.socket) -> bool:
         """Hand a connection over; False when it cannot take one now."""
-        if self.line is None or not self.ready:
+        if self.line is None or not self.ready or self.unsaid:
             return False
         try:
             socket.send_fds(self.line, [Order.TAKE], [client.fileno()])
@@ -98,6 +116,7 @@ class Hand:
     def hang_up(self) -> None:
         """Close the line, by which a worker that lives learns that it must end."""
         self.open = self.ready = False
+        self.unsaid = b""
         if self.line is not None:
             self.line.close()
             self.line = None

@@ -128,6 +128,27 @@ async def test_a_hand_hears_its_worker_and_learns_how_it_ended() -> None:
     assert (hand.pid, hand.line, hand.ready) == (0, None, False)
 
 
+async def test_an_order_is_given_when_connections_have_filled_the_line() -> None:
+    with lines() as (parent, line):
+        parent.setblocking(False)
+        hand = Hand(0, echo)
+        hand.line, hand.ready = parent, True
+        ours, its = socket.socketpair()
+        with ours, its:
+            given = 0
+            while hand.give(its):
+                given += 1
+            hand.say(Order.STOP)
+            assert hand.unsaid == Order.STOP
+            assert not hand.give(its)
+            worker = Worker(line)
+            await until(lambda: len(worker.clients) == given)
+        hand.go_on()
+        await until(lambda: line.stopping)
+        for client in worker.clients:
+            client.close()
+
+
 async def test_a_worker_that_ends_again_and_again_is_started_less_and_less_often() -> None:
     hand = Hand(0, echo)
     pauses = [hand.rest() for _ in range(40)]
