@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
 
-from thoughtgate.app.crew_servers import CrewServers
 from thoughtgate.app.keeper import Keeper, Progress
 from thoughtgate.app.logins import RegistryLogins
 from thoughtgate.app.plugins import middleware
@@ -37,6 +36,7 @@ from thoughtgate.registry.store import Registry
 from thoughtgate.telemetry.environment import from_environment
 from thoughtgate.telemetry.exporter import SpanExporter
 from thoughtgate.upstream.auth_logins import Logins
+from thoughtgate.upstream.crew import CrewServers
 from thoughtgate.upstream.door import House
 from thoughtgate.upstream.http_client import PooledClient
 from thoughtgate.upstream.hurry import Hurry

@@ -74,7 +74,7 @@ def serve(
 
 def _serve_crew(loaded: Loaded, log_level: str) -> int:
     """Serve by several processes; this one, their parent, imports little and stays small."""
-    crew = import_module("thoughtgate.app.crew")
+    crew = import_module("thoughtgate.app.crew.parent")
     count = loaded.settings.gateway.workers
     with crew.private_folder(os.environ) as sockets:
 

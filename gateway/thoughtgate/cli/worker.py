@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import uvloop
 
-from thoughtgate.app.crew_worker import serve_worker
+from thoughtgate.app.crew.worker import serve_worker
 from thoughtgate.cli.door import Door, say_bugs
 from thoughtgate.cli.logs import log_to_stderr
 from thoughtgate.cli.output import note

@@ -9,10 +9,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tests.support.waiting import until, within
-from thoughtgate.app.crew import private_folder
-from thoughtgate.app.crew_hand import LONGEST, Hand
-from thoughtgate.app.crew_line import Line
-from thoughtgate.app.crew_orders import Order, Told
+from thoughtgate.app.crew.hand import LONGEST, Hand
+from thoughtgate.app.crew.line import Line
+from thoughtgate.app.crew.orders import Order, Told
+from thoughtgate.app.crew.parent import private_folder
 
 
 class Worker:

@@ -9,8 +9,8 @@ GUARD = 30.0
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
-from thoughtgate.app.crew import serve_crew
-from thoughtgate.app.crew_hand import Hand
+from thoughtgate.app.crew.parent import serve_crew
+from thoughtgate.app.crew.hand import Hand
 from thoughtgate.config.files import load
 
 WORKER = "import os, sys; n = int(sys.argv[1]); os.write(n, b'or'); os.read(n, 1); os.read(n, 1)"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from thoughtgate.app.crew_peek import MOST, Wish, wish
+from thoughtgate.app.crew.peek import MOST, Wish, wish
 
 POST = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
-from thoughtgate.app.crew_porter import KEPT, Porter
+from thoughtgate.app.crew.porter import KEPT, Porter
 
 GUARD = 5.0
 

@@ -1,4 +1,4 @@
-"""What a worker answers to the others: how it fares, and that it has done what they did.
+"""What a worker serves to the others: their requests for its sessions, and how it fares itself.
 
 Never reached over TCP; it asks for no token, since only this user can open its socket.
 """
@@ -11,22 +11,33 @@ from thoughtgate.app.admin import Desk
 from thoughtgate.app.reloading import reload
 from thoughtgate.core.errors import GateError
 from thoughtgate.core.servers import StdioTransport
+from thoughtgate.surface.admin import App as Asgi
 from thoughtgate.surface.http_io import Receive, Scope, Send, respond
+
+_OWN = "/crew/"
+"""How the paths begin that are this worker's own; no client's request that is sent on has one."""
 
 _TEXT = ((b"content-type", b"text/plain; charset=utf-8"),)
 
 
-class CrewDesk:
-    """The ASGI application under `/crew/`."""
+class Inside:
+    """The ASGI application of a private socket; `forwarded` takes what other workers send on."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, forwarded: Asgi, desk: Desk) -> None:
+        self._forwarded = forwarded
         self._desk = desk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
-        del receive
+        path: str = scope["path"]
+        if path.startswith(_OWN):
+            await self._do(scope["method"], path.removeprefix(_OWN).split("/"), send)
+        else:
+            await self._forwarded(scope, receive, send)
+
+    async def _do(self, method: str, what: list[str], send: Send) -> None:
         app = self._desk.app
-        match scope["method"], scope["path"].split("/")[2:]:
+        match method, what:
             case "GET", ["status"]:
                 await respond(send, 200, msgspec.json.encode(self._desk.worker()))
             case "POST", ["reload"]:
@@ -35,11 +46,9 @@ class CrewDesk:
                 await _done(app.keeper.refresh(), send)
             case "POST", ["flush"]:
                 await _done(app.audit.flush(), send)
-            case "POST", ["check", server]:
-                await _done(self._listed(app.upstreams.discover(server)), send)
             case "POST", ["restart", server] if self._has_own(server):
                 await _done(self._listed(app.upstreams.restart(server)), send)
-            case "POST", ["restart", server]:
+            case "POST", ["check" | "restart", server]:
                 await _done(self._listed(app.upstreams.discover(server)), send)
             case _:
                 await respond(send, 404, b"no such operation", _TEXT)

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
-from thoughtgate.app.crew_orders import Order, Told
+from thoughtgate.app.crew.orders import Order, Told
 
 
 class Line:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 
-from thoughtgate.app.crew_orders import Order, Told
+from thoughtgate.app.crew.orders import Order, Told
 
 Start = Callable[[int, int], Sequence[str]]
 """Returns the command of a worker, of its number and the descriptor of its end of the line."""

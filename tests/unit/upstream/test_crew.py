@@ -12,10 +12,10 @@ from tests.support.callers import Client
 from tests.support.crews import crew_folder
 from tests.support.upstreams import fake_stdio, rig
 from tests.support.waiting import until, within
-from thoughtgate.app.crew_servers import CrewServers
 from thoughtgate.core.errors import UpstreamLost
 from thoughtgate.core.servers import Era, Sharing
 from thoughtgate.core.workers import ALONE, Crew
+from thoughtgate.upstream.crew import CrewServers
 from thoughtgate.upstream.door import House
 from thoughtgate.upstream.hurry import Hurry
 

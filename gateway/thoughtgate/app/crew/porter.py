@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Callable
 
-from thoughtgate.app.crew_peek import ANY, MOST, Wish, wish
+from thoughtgate.app.crew.peek import ANY, MOST, Wish, wish
 
 QUIET = 0.1
 """Seconds in which a new connection may say nothing and is kept: nobody could serve it yet."""

@@ -15,12 +15,13 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from thoughtgate.app.crew_hand import Hand
-from thoughtgate.app.crew_orders import Order, Told
-from thoughtgate.app.crew_porter import Porter
+from thoughtgate.app.crew.hand import Hand
+from thoughtgate.app.crew.orders import Order, Told
+from thoughtgate.app.crew.porter import Porter
 from thoughtgate.app.listening import address, bound
 from thoughtgate.app.presence import presence_of, present
 from thoughtgate.config.files import Loaded
+from thoughtgate.config.settings import GatewaySettings
 from thoughtgate.core.errors import ConfigError
 
 LAST = 10.0
@@ -59,9 +60,7 @@ def serve_crew(
             while_serving.enter_context(present(loaded.home, here))
             say(f"listening on {url}/mcp")
 
-        gateway = loaded.settings.gateway
-        parent = _Parent(hands, selector, say, serving)
-        parent.drain, parent.grace = gateway.drain_delay, float(gateway.grace)
+        parent = _Parent(loaded.settings.gateway, hands, selector, say, serving)
         return parent.run(listening, bell)
 
 
@@ -95,12 +94,13 @@ class _Parent:
 
     def __init__(
         self,
+        settings: GatewaySettings,
         hands: tuple[Hand, ...],
         selector: selectors.BaseSelector,
         say: Callable[[str], None],
         serving: Callable[[], None],
     ) -> None:
-        self.drain = self.grace = 0.0
+        self._settings = settings
         self._hands = hands
         self._selector = selector
         self._say = say
@@ -198,9 +198,9 @@ class _Parent:
         """Have all workers end: after drain and grace, and at once at the second time."""
         now = time.monotonic()
         again, self._stopping = self._stopping, True
-        drain = 0.0 if again or not self._served else self.drain
+        drain = 0.0 if again or not self._served else self._settings.drain_delay
         self._times["close"] = now + drain
-        self._times["kill"] = now + drain + LAST + (0.0 if again else self.grace)
+        self._times["kill"] = now + drain + LAST + (0.0 if again else self._settings.grace)
         for hand in self._hands:
             hand.again_at = None
             hand.say(Order.STOP)

@@ -15,10 +15,9 @@ import uvicorn
 from thoughtgate.app.admin import Desk
 from thoughtgate.app.colleagues import Colleagues
 from thoughtgate.app.compose import opened
-from thoughtgate.app.crew_desk import CrewDesk
-from thoughtgate.app.crew_inside import Inside
-from thoughtgate.app.crew_line import Line
-from thoughtgate.app.crew_orders import Order, Told
+from thoughtgate.app.crew.inside import Inside
+from thoughtgate.app.crew.line import Line
+from thoughtgate.app.crew.orders import Order, Told
 from thoughtgate.app.reloading import Reloader
 from thoughtgate.app.serving import (
     Say,
@@ -65,7 +64,7 @@ async def _serve(
         admin = await asyncio.to_thread(admin_face, app, sessions, environ, colleagues)
         reloader = await ending.enter_async_context(aclosing(Reloader(app.keeper, environ, say)))
         desk = Desk(app=app, sessions=sessions, environ=environ)
-        inside = Inside(front.forwarded, {"/crew/": CrewDesk(desk)})
+        inside = Inside(front.forwarded, desk)
         server = _WorkerServer(
             uvicorn_config(app, Front(front, admin)), front, app, _quiet, reloader.begin
         )
@@ -146,6 +145,8 @@ class _WorkerServer(Server):
         for task in (listing, stopped):
             task.cancel()
         await asyncio.wait([listing, stopped])
+        if not listing.cancelled():
+            listing.result()
 
     def _take(self, client: socket.socket) -> None:
         if self._full:
