@@ -11,7 +11,7 @@ import msgspec
 from thoughtgate.core.errors import UpstreamError
 from thoughtgate.core.workers import ALONE, Crew
 from thoughtgate.surface.admin_values import WorkerState
-from thoughtgate.upstream.http_connection import Connection
+from thoughtgate.upstream.http_connection import at_socket
 
 PATIENCE = 2.0
 """Seconds in which another worker tells how it fares, or looks at the registry."""
@@ -82,11 +82,8 @@ class Colleagues:
             UpstreamError: It was lost, or refused.
             TimeoutError: It did not answer in time.
         """
-        loop = asyncio.get_running_loop()
         async with asyncio.timeout(seconds):
-            _, connection = await loop.create_unix_connection(
-                lambda: Connection(loop, lambda _: None), str(self._crew.socket(index))
-            )
+            connection = await at_socket(self._crew.socket(index))
             try:
                 reply = await connection.exchange(
                     what + b" HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n"

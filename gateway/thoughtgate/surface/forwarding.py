@@ -14,7 +14,7 @@ from thoughtgate.core.errors import UpstreamError, UpstreamUnreachable
 from thoughtgate.core.json import JsonValue
 from thoughtgate.surface.holders import holder
 from thoughtgate.surface.http_io import HttpRequest, Receive, Refusal
-from thoughtgate.upstream.http_connection import Connection
+from thoughtgate.upstream.http_connection import Connection, at_socket
 from thoughtgate.upstream.ports import HttpReply
 from thoughtgate.wire import codes
 from thoughtgate.wire.handshake import SESSION_HEADER
@@ -91,15 +91,11 @@ async def _connected(socket: Path, patience: float) -> Connection:
     deadline = loop.time() + patience
     while True:
         try:
-            _, connection = await loop.create_unix_connection(
-                lambda: Connection(loop, lambda _: None), str(socket)
-            )
+            return await at_socket(socket)
         except OSError:
             if loop.time() >= deadline:
                 raise _lost(sent=False) from None
             await asyncio.sleep(_PAUSE)
-        else:
-            return connection
 
 
 async def _relay(request: HttpRequest, reply: HttpReply) -> None:

@@ -103,22 +103,18 @@ class _Sending:
 
     def begin(self) -> None:
         """Send what comes from now on."""
-        self.reader.wake.heard = self._stir
+        self.reader.wake.heard = self.stir
         self._silence.broken(self)
         if self.reader.wake.is_set():
-            self._stir()
+            self.stir()
 
     def end(self) -> None:
         """Send nothing more."""
         self.reader.wake.heard = self.until = None
-        self.reader.leave()
+        self.reader.end()
         self._silence.over(self)
         if self._task is not None:
             self._task.cancel()
-
-    def speak(self) -> None:
-        """Send that the stream is alive, unless something is being sent anyhow."""
-        self._stir()
 
     async def say_goodbye(self) -> None:
         """End the stream as one does on purpose; what went wrong in sending is raised here."""
@@ -128,7 +124,8 @@ class _Sending:
             await self.stream.write(self._feed.last)
         await self.stream.end()
 
-    def _stir(self) -> None:
+    def stir(self) -> None:
+        """Send what there is, or that the stream is alive, unless something is being sent."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._send())
 
@@ -183,7 +180,7 @@ class Silence:
                 break
             del self._since[sending]
             self._since[sending] = now
-            sending.speak()
+            sending.stir()
         if self._since:
             oldest = next(iter(self._since.values()))
             self._timer = loop.call_later(max(oldest + self._longest - now, 0), self._look)

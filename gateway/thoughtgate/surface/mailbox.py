@@ -27,23 +27,17 @@ CHANGED: Final[Mapping[str, bytes]] = {
 
 
 class Reader:
-    """Takes what is in a mailbox, until it leaves, is replaced or the mailbox is closed."""
+    """Takes what is in a mailbox, until it ends, is replaced or the mailbox is closed."""
 
-    __slots__ = ("_mailbox", "_over", "gone", "wake")
+    __slots__ = ("_mailbox", "_over", "wake")
 
     def __init__(self, mailbox: "Mailbox") -> None:
         self._mailbox = mailbox
         self._over = False
-        self.gone = False
         self.wake = Bell()
 
-    def leave(self) -> None:
-        """Stop reading because the client is gone; what was not taken stays."""
-        self.gone = True
-        self.end()
-
     def end(self) -> None:
-        """Stop reading; the client may be told a last word."""
+        """Stop reading; what was not taken stays."""
         self._over = True
         self.wake.set()
         self._mailbox.detach(self)

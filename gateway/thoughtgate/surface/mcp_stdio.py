@@ -247,7 +247,7 @@ class _StdioFace:
                 for frame in frames:
                     await self._write(frame)
         finally:
-            reader.leave()
+            reader.end()
 
     def _hello(self, request: Request) -> Answer:
         try:

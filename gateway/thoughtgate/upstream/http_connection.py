@@ -7,6 +7,7 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import httptools
@@ -148,6 +149,19 @@ class Connection(asyncio.Protocol):
         if exchange is not None:
             exchange.fail(error)
         self.abort()
+
+
+async def at_socket(place: Path) -> Connection:
+    """Return a new connection, for one exchange, to what listens at a Unix socket.
+
+    Raises:
+        OSError: Nobody does.
+    """
+    loop = asyncio.get_running_loop()
+    _, connection = await loop.create_unix_connection(
+        lambda: Connection(loop, lambda _: None), str(place)
+    )
+    return connection
 
 
 class _Exchange:

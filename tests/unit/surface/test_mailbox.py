@@ -37,7 +37,7 @@ async def test_only_lists_that_were_asked_for_are_told() -> None:
 async def test_what_nobody_took_is_there_for_the_next_reader() -> None:
     mailbox = Mailbox("a")
     older = mailbox.attach()
-    older.leave()
+    older.end()
     mailbox.note("tools")
     mailbox.post(b"1")
     assert await within(older.take(5)) is None
@@ -51,7 +51,6 @@ async def test_a_newer_reader_ends_the_older_one() -> None:
     await asyncio.sleep(0)
     newer = mailbox.attach()
     assert await within(waiting) is None
-    assert not older.gone
     mailbox.post(b"1")
     assert await within(newer.take(5)) == [b"1"]
 
@@ -84,7 +83,7 @@ async def test_somebody_who_comes_in_time_is_waited_for() -> None:
     await asyncio.sleep(0)
     reader = mailbox.attach()
     assert await within(waiting)
-    reader.leave()
+    reader.end()
     assert not await mailbox.attended(0.001)
 
 
