@@ -3,6 +3,7 @@
 Never touches a result: its bytes go through as they came, strictly checked but not rebuilt.
 """
 
+import re
 from typing import Any, TypeAlias
 
 import msgspec
@@ -69,6 +70,15 @@ class _RawReply(msgspec.Struct):
 
 _raw_reply = msgspec.json.Decoder(_RawReply).decode
 
+_SHORT = 4096
+"""Bytes up to which finding a result costs less than knowing where it stands."""
+
+_TAIL = 1024
+_MEMBER = rb'"(?:jsonrpc"\s*:\s*"2\.0"|id"\s*:\s*(?:-?[0-9]+|"[^"\\]*"))'
+_members = re.compile(_MEMBER).findall
+_BEFORE = re.compile(rb'\s*\{((?:\s*%b\s*,)*)\s*"result"\s*:\s*' % _MEMBER)
+_AFTER = tuple(re.compile(rb"\s*(?:,\s*%b\s*){%d}\}\s*\Z" % (_MEMBER, count)) for count in range(3))
+
 
 def decode(data: bytes, *, max_depth: int = MAX_DEPTH) -> Message:
     """Return the one message that `data` holds.
@@ -94,7 +104,7 @@ def decode(data: bytes, *, max_depth: int = MAX_DEPTH) -> Message:
     result = value.get("result")
     if type(result) is not dict or id_ is None:
         raise _invalid(message="neither a request, a notification nor a reply", id_=id_)
-    return Reply(id=id_, result=bytes(_raw_reply(data).result), value=result)
+    return Reply(id=id_, result=_result(data, members=len(value)), value=result)
 
 
 def encode_request(id: MessageId, method: str, params: JsonObject | None = None) -> bytes:
@@ -137,6 +147,21 @@ def valid_id(value: JsonValue) -> bool:
     if type(value) is str:
         return len(value) <= MAX_ID
     return type(value) is int and value.bit_length() <= MAX_ID
+
+
+def _result(data: bytes, *, members: int) -> bytes:
+    """Return the bytes of a reply's result; a large one of the usual shape is not read again.
+
+    The reply has been parsed: it is one object whose keys differ. With three members, those that
+    are not the result are the id and the version, which stand before it or behind it.
+    """
+    before = _BEFORE.match(data) if members == 3 and len(data) > _SHORT else None
+    if before is not None:
+        after = _AFTER[2 - len(_members(before[1]))].search(data[-_TAIL:])
+        if after is not None:
+            end = len(data) - (after.end() - after.start())
+            return data[before.end() : end]
+    return bytes(_raw_reply(data).result)
 
 
 def _read_id(value: JsonObject) -> MessageId | None:

@@ -1,7 +1,9 @@
 """JSON-RPC messages: every kind, read and written."""
 
+import itertools
 import json
 
+import msgspec
 import pytest
 
 from thoughtgate.core.json import JsonObject
@@ -45,6 +47,49 @@ def test_a_result_is_not_rebuilt() -> None:
     assert isinstance(message, Reply)
     assert message.result == raw
     assert raw in encode_reply(2, message.result)
+
+
+LARGE = "x" * 5000
+LIKE_MEMBERS = ',"jsonrpc":"2.0","id":1}'
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(("jsonrpc", "id", "result"))))
+@pytest.mark.parametrize("space", ["", " ", "\r\n\t "])
+@pytest.mark.parametrize("id_", ["1", "-7", '"id"', '"result"', '"a,}"', r'"\u0069\"d"'])
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"text": LARGE},
+        {"text": LARGE, "id": 1, "jsonrpc": "2.0", "result": LIKE_MEMBERS},
+        {"a": {"id": 5}, "text": LARGE + LIKE_MEMBERS},
+        {"text": LARGE, "last": "\\"},
+    ],
+    ids=["plain", "same members", "members in a text", "backslash last"],
+)
+def test_a_large_result_is_cut_out_wherever_it_stands(
+    order: tuple[str, ...], space: str, id_: str, result: JsonObject
+) -> None:
+    inner = json.dumps(result)
+    texts = {"jsonrpc": '"2.0"', "id": id_, "result": inner}
+    members = (f'{space}"{name}"{space}:{space}{texts[name]}{space}' for name in order)
+    data = f"{space}{{{','.join(members)}}}{space}".encode()
+    message = decode(data)
+    assert message == Reply(id=json.loads(id_), result=inner.encode(), value=result)
+
+
+def test_a_large_result_beside_members_that_nobody_knows_is_found() -> None:
+    inner = json.dumps({"text": LARGE})
+    for data in (
+        f'{{"jsonrpc":"2.0","id":1,"x":{LARGE!r},"result":{inner}}}'.replace("'", '"'),
+        f'{{"jsonrpc":"2.0","id":1,"result":{inner},"x":[{{"result":{inner}}}]}}',
+    ):
+        message = decode(data.encode())
+        assert isinstance(message, Reply)
+        assert (
+            message.result
+            == inner.encode()
+            == msgspec.json.encode(message.value).replace(b'":"', b'": "')
+        )
 
 
 @pytest.mark.parametrize(
