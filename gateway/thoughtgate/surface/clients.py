@@ -11,7 +11,7 @@ from thoughtgate.core.calls import Principal, Session
 from thoughtgate.core.json import JsonObject
 from thoughtgate.sessions import Connected, Sessions
 from thoughtgate.surface.asking import Asks
-from thoughtgate.surface.comebacks import Comebacks
+from thoughtgate.surface.comebacks import LARGEST, Comebacks
 from thoughtgate.surface.mailbox import Changes, Mailbox
 from thoughtgate.surface.ports import Gateway
 from thoughtgate.surface.relay import Peer
@@ -27,7 +27,6 @@ _log = logging.getLogger(__name__)
 
 DEFAULT_LEVEL = "info"
 """The lowest log level sent to a client that never called `logging/setLevel`."""
-
 
 KINDS = 256
 """Kinds of clients that are remembered; more of them only share less."""
@@ -183,8 +182,11 @@ class _Said:
         self._known: dict[bytes, tuple[JsonObject, JsonObject]] = {}
 
     def once(self, hello: Hello) -> tuple[JsonObject, JsonObject]:
-        """Return the client and its capabilities."""
+        """Return the client and its capabilities; who says much shares nothing."""
         both = (hello.client, hello.capabilities)
+        written = dumps(both)
+        if len(written) > LARGEST:
+            return both
         if len(self._known) >= KINDS:
             self._known.pop(next(iter(self._known)))
-        return self._known.setdefault(dumps(both), both)
+        return self._known.setdefault(written, both)

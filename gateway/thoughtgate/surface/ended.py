@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 _MOST: Final = 50_000
-"""Rows of the file; the oldest are forgotten."""
+"""Rows that count, the newest; a file that has twice as many is cut."""
 
 _SIZE: Final = 16
 """Bytes of a digest."""
@@ -20,15 +20,19 @@ _SIZE: Final = 16
 class EndedSessions:
     """What was ended in the last `lifetime` seconds; without a file only what ends from now on.
 
-    Several processes may append to one file; each reads it once, when it starts.
+    Several processes may append to one file; each knows what was in it when it started.
     """
 
     def __init__(self, file: Path | None, *, lifetime: float, clock: Callable[[], float]) -> None:
         self._file = file
+        self._lifetime = lifetime
         self._clock = clock
         self._known = bytearray()  # one block: an object for each would keep apart what is freed
+        self._rows = 0
         if file is not None:
-            self._read(file, clock() - lifetime)
+            with suppress(OSError):
+                rows = self._cut(file)
+                self._known += b"".join(map(_read_digest, rows))
 
     def __contains__(self, session_id: str) -> bool:
         """Tell whether a session was ended."""
@@ -42,18 +46,22 @@ class EndedSessions:
         if self._file is not None:
             with suppress(OSError):
                 _append(self._file, f"{self._clock():.0f} {digest.hex()}\n")
+                self._rows += 1
+                if self._rows > 2 * _MOST:
+                    self._cut(self._file)
 
-    def _read(self, file: Path, since: float) -> None:
-        with suppress(OSError):
-            text = file.read_text(encoding="ascii", errors="replace")
-            rows = text.splitlines()
-            young = [row for row in rows[-_MOST:] if _at(row) >= since]
-            self._known += b"".join(map(_read_digest, young))
-            if len(rows) > _MOST:
-                beside = file.with_suffix(".new")
-                beside.unlink(missing_ok=True)
-                _append(beside, "".join(f"{row}\n" for row in young))
-                beside.replace(file)
+    def _cut(self, file: Path) -> list[str]:
+        """Return the rows that count, and leave no others in a file of too many."""
+        rows = file.read_text(encoding="ascii", errors="replace").splitlines()
+        since = self._clock() - self._lifetime
+        young = [row for row in rows[-_MOST:] if _at(row) >= since]
+        if len(rows) > _MOST:
+            beside = file.with_suffix(f".{os.getpid()}")
+            beside.unlink(missing_ok=True)
+            _append(beside, "".join(f"{row}\n" for row in young))
+            beside.replace(file)
+        self._rows = len(young)
+        return young
 
 
 def _append(file: Path, text: str) -> None:

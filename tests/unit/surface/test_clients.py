@@ -57,6 +57,20 @@ async def test_a_session_that_ends_takes_its_stream_and_its_calls_along() -> Non
     assert process.gateway.left_sessions == [id_]
 
 
+def test_what_a_client_says_at_length_is_gone_with_its_session() -> None:
+    process = Process()
+
+    def said(size: int) -> list[object]:
+        hello = [replace(HELLO, client={"name": "c" * size}) for _ in range(2)]
+        found = [process.clients.find(process.open(one), LOCAL, "default") for one in hello]
+        return [None if one is None else one[0].client for one in found]
+
+    first, second = said(100)
+    assert first is second
+    first, second = said(10_000)
+    assert first is not second
+
+
 async def _forever() -> None:
     await asyncio.Event().wait()
 

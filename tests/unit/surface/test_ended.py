@@ -40,3 +40,15 @@ def test_only_so_many_are_remembered_in_one_block(monkeypatch: pytest.MonkeyPatc
     for name in "abcde":
         known.add(name)
     assert [name in known for name in "abcde"] == [False, False, True, True, True]
+
+
+def test_the_file_does_not_grow_for_as_long_as_the_process_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ended, "_MOST", 3)
+    known = noted(tmp_path / "ended")
+    for number in range(20):
+        known.add(f"{number}")
+        assert len((tmp_path / "ended").read_text().splitlines()) <= 2 * 3
+    assert [path.name for path in tmp_path.iterdir()] == ["ended"]
+    assert "19" in noted(tmp_path / "ended")
