@@ -19,7 +19,7 @@ import msgspec
 
 from thoughtgate.core.calls import Call, Notice, Question
 from thoughtgate.core.errors import GateError, NotAsked, UpstreamGarbled, UpstreamLost
-from thoughtgate.core.servers import Listing, UpstreamStatus
+from thoughtgate.core.servers import Listing, StdioTransport, UpstreamStatus
 from thoughtgate.upstream.carried import (
     asked,
     call_of,
@@ -49,6 +49,7 @@ from thoughtgate.upstream.frames import (
     encode,
     read_guest,
 )
+from thoughtgate.upstream.served import Served
 from thoughtgate.upstream.upstreams import Upstreams
 
 _log = logging.getLogger(__name__)
@@ -70,6 +71,13 @@ class House:
     upstreams: Upstreams
     look: Callable[[], Awaitable[None]]
     settle: Callable[[], Awaitable[None]]
+
+    def runs(self, server: str) -> Served | None:
+        """Return a server whose children run here for all; any other is each worker's own."""
+        served = self.upstreams.served(server)
+        if served is None or not isinstance(served.server.transport, StdioTransport):
+            return None
+        return served
 
 
 class Door:
@@ -103,19 +111,22 @@ class Door:
         """Send all guests away, whatever they still want, and let nobody in any more."""
         if self._server is not None:
             self._server.close()
-        ending = [guest.end() for guest in list(self._guests)]
+        guests = list(self._guests)
+        ending = [guest.end() for guest in guests]
         if ending:
             await asyncio.wait(ending, timeout=PARTING)
+        for guest in guests:
+            guest.pipe.abort()  # one that reads nothing would never be gone
 
     def heard(self, listing: Listing) -> None:
         """Tell all guests what a discovery of a server that runs here found."""
-        if self._house.upstreams.served(listing.server) is not None:
+        if self._house.runs(listing.server) is not None:
             for guest in self._guests:
                 guest.heard(listing)
 
     def stands(self, status: UpstreamStatus) -> None:
         """Tell all guests how a server that runs here fares."""
-        if self._house.upstreams.served(status.server) is not None:
+        if self._house.runs(status.server) is not None:
             for guest in self._guests:
                 guest.tell(stands(status))
 
@@ -197,12 +208,12 @@ class Guest:
         """Tell the guest how the servers fare that run here, and what they list."""
         for status in self._house.upstreams.statuses():
             self._tell_status(status.server)
-            served = self._house.upstreams.served(status.server)
+            served = self._house.runs(status.server)
             if served is not None and served.newest is not None:
                 self.heard(served.newest)
 
     def _tell_status(self, server: str) -> None:
-        served = self._house.upstreams.served(server)
+        served = self._house.runs(server)
         if served is not None:
             self.tell(stands(served.status))
 
@@ -242,7 +253,7 @@ class Guest:
             waiting.set_exception(error_of(frame.fault))
 
     def _say(self, frame: Saying) -> None:
-        served = self._house.upstreams.served(frame.server)
+        served = self._house.runs(frame.server)
         if served is not None:
             served.tell(frame.session, frame.method, read_params(frame.params))
 
@@ -255,13 +266,13 @@ class Guest:
             self._house.upstreams.leave(caller)
 
     def _leave_session(self, server: str, session: str) -> None:
-        served = self._house.upstreams.served(server)
+        served = self._house.runs(server)
         if served is not None:
             served.leave_session(session)
 
     async def _carry(self, frame: Sending) -> None:
         call = self._call(frame)
-        if self._house.upstreams.served(frame.server) is None:
+        if self._house.runs(frame.server) is None:
             await self._house.look()
         result = await self._house.upstreams.send(call)
         done = Done(

@@ -87,6 +87,7 @@ class FramePipe(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Learn that it is over; the event loop calls it."""
+        self._transport = None
         self._room.set()
         self._kept.clear()
         if not self.ended.done():

@@ -1,6 +1,7 @@
 """What workers tell each other, as bytes: whole, bounded, and nothing that cannot be read."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.crews import crew_folder, crewed
-from tests.support.upstreams import fake_stdio
+from tests.support.upstreams import fake_stdio, http_server
 from tests.support.waiting import until, within
 from thoughtgate.core.errors import (
     CallerReplied,
@@ -21,11 +22,23 @@ from thoughtgate.core.errors import (
     UpstreamLost,
     UpstreamReplied,
 )
+from thoughtgate.core.servers import UpstreamState, UpstreamStatus
 from thoughtgate.core.workers import Crew
+from thoughtgate.testing.fake_http import fake_http
+from thoughtgate.upstream import door
 from thoughtgate.upstream.auth import ScopeMissing
 from thoughtgate.upstream.carried import error_of, fault_of
 from thoughtgate.upstream.frame_pipe import LONGEST, FramePipe
-from thoughtgate.upstream.frames import Fault, GivenUp, encode, read_guest
+from thoughtgate.upstream.frames import (
+    Asking,
+    Done,
+    Fault,
+    GivenUp,
+    Wish,
+    encode,
+    read_guest,
+    read_host,
+)
 
 
 @asynccontextmanager
@@ -95,6 +108,40 @@ async def test_what_cannot_be_read_ends_its_pipe_and_no_other(
         await said(pair.crew, len(frame).to_bytes(4, "big") + frame)
         assert "another worker cannot be understood" in caplog.text
         assert await pair.far.call("echo", {"a": 1}) == {"a": 1}
+
+
+async def test_a_worker_that_reads_nothing_does_not_stay_when_the_door_closes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(door, "PARTING", 0.05)
+    status = UpstreamStatus(server="peer", state=UpstreamState.READY, reason="x" * 1_000_000)
+    async with crewed(fake_stdio()) as pair:
+        place = str(pair.crew.door(pair.crew.index))
+        reader, writer = await asyncio.open_unix_connection(place)
+        with contextlib.closing(writer):
+            await within(reader.readexactly(1))  # it is in
+            for _ in range(20):
+                pair.door.stands(status)
+            await within(pair.door.aclose())
+            came = 0
+            with contextlib.suppress(ConnectionError):
+                while part := await within(reader.read(1 << 20)):
+                    came += len(part)
+            assert came < 20 * len(status.reason)
+
+
+async def test_a_worker_hears_nothing_of_a_server_that_is_its_own_affair() -> None:
+    heard: list[bytes] = []
+    async with fake_http() as endpoint, crewed(http_server(endpoint.url)) as pair:
+        place = str(pair.crew.door(pair.crew.index))
+        loop = asyncio.get_running_loop()
+        _, pipe = await loop.create_unix_connection(lambda: FramePipe(heard.append), place)
+        await within(pair.own.upstreams.discover("peer"))
+        pipe.send(encode(Asking(number=1, server="peer", wish=Wish.FIRST)))
+        await until(lambda: heard)
+        assert [type(read_host(frame)) for frame in heard] == [Done]
+        pipe.abort()
+        await within(asyncio.shield(pipe.ended))
 
 
 async def test_only_this_user_can_come_in_by_the_door() -> None:
