@@ -17,7 +17,7 @@ from tests.chaos.client import Client, Diary, Target
 from tests.chaos.disturbance import SIDE, Disturbance
 from tests.chaos.fleet import KINDS, Fleet
 from tests.chaos.history import History, Row, What
-from tests.chaos.leaks import Held, held, quiet
+from tests.chaos.leaks import Held, quiet
 from tests.chaos.pace import rest
 from tests.support.admin import AdminClient
 from tests.support.gate import Gate, Home, gated, home
@@ -177,6 +177,3 @@ def _history(diary: Diary, fleet: Fleet, place: Home) -> History:
         rows=tuple(rows),
         controls=frozenset(kind.name for kind in KINDS if kind.calm),
     )
-
-
-__all__ = ["CLIENTS", "Outcome", "Wish", "held", "run"]

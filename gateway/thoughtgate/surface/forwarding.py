@@ -12,7 +12,7 @@ from urllib.parse import quote
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 from thoughtgate.core.errors import UpstreamError, UpstreamUnreachable
 from thoughtgate.core.json import JsonValue
-from thoughtgate.surface.holders import holder
+from thoughtgate.surface.holders import holder, unmarked
 from thoughtgate.surface.http_io import HttpRequest, Receive, Refusal
 from thoughtgate.upstream.http_connection import Connection, at_socket
 from thoughtgate.upstream.ports import HttpReply
@@ -40,10 +40,15 @@ def holder_of_session(request: HttpRequest) -> int | None:
 
 
 def holder_of_call(request: HttpRequest, message: Message) -> int | None:
-    """Return the worker in which a retried call is parked, None when this one answers it."""
+    """Return the worker in which a retried call is parked, None when this one answers it.
+
+    A state without a mark is a server's own, which every worker can pass on.
+    """
     if request.crew.count == 1 or not isinstance(message, Request):
         return None
-    return _elsewhere(request, message.params.get("requestState"))
+    state = message.params.get("requestState")
+    marked = type(state) is str and unmarked(state)[0] is not None
+    return _elsewhere(request, state) if marked else None
 
 
 def _elsewhere(request: HttpRequest, token: JsonValue) -> int | None:

@@ -221,6 +221,8 @@ def test_what_came_from_another_worker_goes_no_further() -> None:
     here = Client(Crew(index=0, count=2), headers).request()
     assert (holder_of_session(here), holder_of_call(here, retry)) == (1, 1)
     assert holder_of_call(here, other) is None
+    plain = decode(json.dumps({**call, "params": {"requestState": "server's"}}).encode())
+    assert holder_of_call(Client(Crew(index=1, count=2)).request(), plain) is None
     holding = Client(Crew(index=1, count=2), headers).request()
     assert (holder_of_session(holding), holder_of_call(holding, retry)) == (None, None)
     inside = Client(ALONE, headers).request()
