@@ -10,7 +10,8 @@ from thoughtgate.calls.slots import Slots
 from thoughtgate.core.calls import Call, Result
 from thoughtgate.core.errors import Refused, UpstreamTimeout
 from thoughtgate.core.ports import Next
-from thoughtgate.upstream.patience import Limit, Patient
+from thoughtgate.upstream.limit import Limit
+from thoughtgate.upstream.patience import Patient
 
 GRACE = 1.0
 """Seconds that the sender gets beyond the deadline to report the timeout itself."""

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from thoughtgate.core.calls import Principal
 from thoughtgate.core.traces import SpanContext, parse_traceparent
 from thoughtgate.core.workers import ALONE, Crew
-from thoughtgate.upstream.patience import Limit
+from thoughtgate.upstream.limit import Limit
 from thoughtgate.wire import codes
 from thoughtgate.wire.messages import encode_failure
 

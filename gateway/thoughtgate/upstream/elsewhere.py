@@ -25,8 +25,9 @@ from thoughtgate.core.servers import (
 from thoughtgate.core.tools import Item, Kind
 from thoughtgate.upstream.carried import read_listing, sending, write_params
 from thoughtgate.upstream.frames import Asking, Done, Left, Listed, Saying, Sending, Wish
+from thoughtgate.upstream.limit import Limit
 from thoughtgate.upstream.neighbour import RESTARTING, Neighbour, restarting
-from thoughtgate.upstream.patience import Limit, Patient, behind
+from thoughtgate.upstream.patience import Patient, behind
 from thoughtgate.upstream.ports import Counts
 from thoughtgate.upstream.served import Watchers
 from thoughtgate.upstream.sharing import sharing_of

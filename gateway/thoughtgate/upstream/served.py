@@ -31,9 +31,10 @@ from thoughtgate.core.tools import Item, Kind
 from thoughtgate.upstream.breaker import Breaker
 from thoughtgate.upstream.home import Home, Traits, declared
 from thoughtgate.upstream.known import Known
+from thoughtgate.upstream.limit import Limit
 from thoughtgate.upstream.lister import Lister
 from thoughtgate.upstream.listing import first_page
-from thoughtgate.upstream.patience import Limit, Patient, behind
+from thoughtgate.upstream.patience import Patient, behind
 from thoughtgate.upstream.ports import Counts, Link, Peer
 from thoughtgate.upstream.sharing import (
     SESSIONLESS,
