@@ -36,6 +36,7 @@ from thoughtgate.upstream.lister import Lister
 from thoughtgate.upstream.listing import first_page
 from thoughtgate.upstream.patience import Patient, behind
 from thoughtgate.upstream.ports import Counts, Link, Peer
+from thoughtgate.upstream.retiring import retire
 from thoughtgate.upstream.sharing import (
     SESSIONLESS,
     Key,
@@ -58,9 +59,6 @@ MAX_PRIVATE = 4_000
 
 MAX_CHILDREN = 128
 """The same where each is a process of its own."""
-
-GRACE = 30.0
-"""Seconds that calls in flight may take to end when their connection is replaced."""
 
 Open = Callable[[Server, Era | None, Home], Awaitable[Link]]
 """Opens a link to a server for those of a home, in the era that it is known to speak."""
@@ -312,7 +310,7 @@ class Served:
         """Return a principal's connection that declares only what all of its clients can do."""
         if own.home.capabilities == declared(call.session.capabilities):
             return own
-        self._aside(_retired(own))
+        self._aside(retire(own))
         own.home.capabilities = {}
         return self._owned(own.home)
 
@@ -388,14 +386,3 @@ class Served:
 
     def _named(self, error: UpstreamError) -> UpstreamError:
         return type(error)(message=f"server {self.server.name}: {error.message}", data=error.data)
-
-
-async def _retired(connection: Supervised) -> None:
-    """Let calls in flight end, then close."""
-    try:
-        async with asyncio.timeout(GRACE):
-            await connection.quiet()
-    except TimeoutError:
-        pass
-    finally:
-        await connection.aclose()

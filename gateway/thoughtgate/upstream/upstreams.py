@@ -23,7 +23,8 @@ from thoughtgate.upstream.elsewhere import Elsewhere
 from thoughtgate.upstream.local import LocalUpstream
 from thoughtgate.upstream.opening import Means, open_link
 from thoughtgate.upstream.ports import Counts
-from thoughtgate.upstream.served import GRACE, MAX_PRIVATE, Served, Watchers
+from thoughtgate.upstream.retiring import retire
+from thoughtgate.upstream.served import MAX_PRIVATE, Served, Watchers
 
 
 class Upstreams:
@@ -181,7 +182,7 @@ class Upstreams:
         )
 
     def _retire(self, running: Served | Elsewhere) -> asyncio.Task[None]:
-        return self._track(asyncio.get_running_loop().create_task(_retired(running)))
+        return self._track(asyncio.get_running_loop().create_task(retire(running)))
 
     def _track(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
         self._retiring.add(task)
@@ -208,14 +209,3 @@ class Upstreams:
             return running.status
         state = UpstreamState.READY if server.enabled else UpstreamState.DISABLED
         return UpstreamStatus(server=server.name, state=state)
-
-
-async def _retired(running: Served | Elsewhere) -> None:
-    """Let calls in flight end, then close."""
-    try:
-        async with asyncio.timeout(GRACE):
-            await running.quiet()
-    except TimeoutError:
-        pass
-    finally:
-        await running.aclose()
