@@ -127,8 +127,10 @@ async def test_nothing_stays_of_sessions_that_ended(
 
 async def test_clients_that_say_the_same_share_it(front: McpFront) -> None:
     peers = [await Peer(front).open() for _ in range(3)]
-    said = {id(one.capabilities) for one in gc.get_objects() if isinstance(one, Connected)}
-    assert len(peers) > len(said) == 1
+    ids = {peer.id.decode() for peer in peers}
+    held = [one for one in gc.get_objects() if isinstance(one, Connected) and one.id in ids]
+    assert len(held) == len(peers)
+    assert len({id(one.capabilities) for one in held}) == 1
     front.close()
 
 
