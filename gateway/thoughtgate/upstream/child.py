@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 import re
+import resource
 import shutil
 import signal
 import sys
@@ -22,6 +23,9 @@ from thoughtgate.wire.lines import LineSplitter
 
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
 _LAUNCHER = str(Path(__file__).with_name("launch.py"))
+_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+"""Open files that are usual here: whoever serves many clients raises its own limit later."""
+
 _OWN_COMMANDS = (str(Path(sys.executable).parent),) if sys.executable else ()
 _SECRET = 4
 """Characters of the shortest variable that is hidden; a shorter one is a switch, not a secret."""
@@ -234,7 +238,7 @@ class Child(asyncio.SubprocessProtocol):
 
 def _command(argv: tuple[str, ...]) -> tuple[str, ...]:
     if sys.platform == "linux" and sys.executable:
-        return (sys.executable, "-I", "-S", _LAUNCHER, str(os.getpid()), *argv)
+        return (sys.executable, "-I", "-S", _LAUNCHER, str(os.getpid()), str(_FILES), *argv)
     return argv
 
 

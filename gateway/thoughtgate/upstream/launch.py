@@ -6,17 +6,23 @@ A `preexec_fn` would do the same inside a fork of a process with threads, where 
 
 import ctypes
 import os
+import resource
 import signal
 import sys
 
 _PR_SET_PDEATHSIG = 1
 
 
-def main(parent: str, *argv: str) -> None:
-    """Ask the kernel for SIGTERM when `parent` dies, then become `argv`."""
+def main(parent: str, files: str, *argv: str) -> None:
+    """Ask the kernel for SIGTERM when `parent` dies, then become `argv`, with `files` open ones.
+
+    The gateway may have more for itself; a program that uses `select` means the usual number.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != int(parent):  # it died before the kernel knew
         sys.exit(1)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (int(files), hard))
     try:
         os.execvp(argv[0], argv)
     except OSError as error:

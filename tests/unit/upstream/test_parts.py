@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -20,9 +21,10 @@ from thoughtgate.core.errors import (
     UpstreamTimeout,
     UpstreamUnreachable,
 )
-from thoughtgate.core.servers import LocalTransport, Server, UpstreamState
+from thoughtgate.core.servers import LocalTransport, Server, StdioTransport, UpstreamState
+from thoughtgate.upstream import child
 from thoughtgate.upstream.breaker import Backoff, Breaker
-from thoughtgate.upstream.child import child_environment
+from thoughtgate.upstream.child import Child, child_environment
 from thoughtgate.upstream.http_rules import server_headers, target
 from thoughtgate.upstream.local import LocalTool, LocalUpstream
 from thoughtgate.upstream.ports import Counts
@@ -204,6 +206,21 @@ async def test_a_child_does_not_outlive_a_gateway_that_is_killed(
         await within(gateway.wait())
     child = int(written.read_text(encoding="utf-8"))
     await until(lambda: not alive(child))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there a child is started by launch.py")
+async def test_a_child_has_the_limit_of_open_files_that_the_gateway_was_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The gateway raises its own for its clients; programs that use select() mean the usual one."""
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 7
+    monkeypatch.setattr(child, "_FILES", usual)
+    lines: list[bytes] = []
+    one = Child(lines.append, cap=1000)
+    await one.start(StdioTransport(argv=("sh", "-c", "ulimit -n")), os.environ)
+    await within(asyncio.shield(one.ended))
+    await within(one.stop())
+    assert lines == [b"%d" % usual]
 
 
 async def test_a_watcher_that_fails_does_not_leave_callers_waiting() -> None:
