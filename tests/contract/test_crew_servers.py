@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -383,6 +383,32 @@ async def test_a_worker_that_hangs_costs_a_call_little_more_than_its_time(pair: 
         assert kind is UpstreamTimeout
         assert message.endswith("nor from the worker that runs it")
         await within(pair.neighbours.aclose())
+
+
+async def test_what_clients_tell_is_not_kept_without_end_for_a_worker_that_hangs(
+    private: Crewed,
+) -> None:
+    neighbour = private.neighbours.runs(private.known[0])
+    assert neighbour is not None
+    await Client("s1").call(private.far, "echo")
+    await within(private.door.aclose())
+    await until(lambda: private.far.statuses[-1].state is UpstreamState.DEGRADED)
+    met: list[asyncio.BaseTransport] = []
+
+    class Hanging(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            cast("asyncio.Transport", transport).pause_reading()
+            met.append(transport)
+
+    place = str(private.crew.door(private.crew.index))
+    async with await asyncio.get_running_loop().create_unix_server(Hanging, place):
+        await neighbour.ready("peer", 5.0)
+        await until(lambda: met)
+        for _ in range(20):
+            private.far.upstreams.tell("s1", "notifications/x", {"a": "x" * 1_000_000})
+        assert 5 < private.far.upstreams.counts("peer").unsent < 15
+        await within(private.neighbours.aclose())
+        met[0].close()
 
 
 async def test_a_worker_that_leaves_takes_its_calls_and_its_clients_children_along(

@@ -92,9 +92,9 @@ class Elsewhere:
         """Pass on what a client tells, where it may have a connection of its own."""
         if session_id in self._sessions:
             said = write_params(params)
-            self._neighbour.tell(
-                Saying(server=self.server.name, session=session_id, method=method, params=said)
-            )
+            frame = Saying(server=self.server.name, session=session_id, method=method, params=said)
+            if not self._neighbour.say(frame):
+                self.counts.unsent += 1
 
     def leave(self, listener: Listener) -> None:
         """Forget a listener that is gone, and all that it followed."""

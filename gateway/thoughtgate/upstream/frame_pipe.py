@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import cast
 
 _LENGTH = 4
+_UNREAD = 8 * 1024 * 1024
+"""Bytes that wait for an end which does not read; beyond, there is no room but for who waits."""
 
 LONGEST = 1 << 30
 """Bytes of the longest frame: many times the largest result, yet an end to what is kept."""
@@ -31,6 +33,11 @@ class FramePipe(asyncio.Protocol):
     async def room(self) -> None:
         """Return when the other end takes what it is sent, or is gone."""
         await self._room.wait()
+
+    @property
+    def full(self) -> bool:
+        """Tell whether the other end has long read nothing: what nobody waits for is left out."""
+        return self._transport is not None and self._transport.get_write_buffer_size() > _UNREAD
 
     def send(self, frame: bytes) -> bool:
         """Send a frame; False when it was not sent: the other end is gone."""

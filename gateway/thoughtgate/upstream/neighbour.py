@@ -37,6 +37,7 @@ from thoughtgate.upstream.frames import (
     Left,
     Listed,
     Noticed,
+    Saying,
     Stands,
     Taken,
     TakenBack,
@@ -160,6 +161,11 @@ class Neighbour:
         """Send what nobody waits for, if the worker is there."""
         if self._pipe is not None:
             self._pipe.send(encode(frame))
+
+    def say(self, frame: Saying) -> bool:
+        """Send what nobody misses; False when the worker is not there, or has long read nothing."""
+        pipe = self._pipe
+        return pipe is not None and not pipe.full and pipe.send(encode(frame))
 
     def number_of(self, listener: Listener | None) -> int:
         """Return the number of a listener that lasts, until it is forgotten; 0 for none."""
