@@ -392,7 +392,7 @@ async def test_what_clients_tell_is_not_kept_without_end_for_a_worker_that_hangs
     assert neighbour is not None
     await Client("s1").call(private.far, "echo")
     await within(private.door.aclose())
-    await until(lambda: private.far.statuses[-1].state is UpstreamState.DEGRADED)
+    await until(lambda: private.far.upstreams.statuses()[0].state is UpstreamState.DEGRADED)
     met: list[asyncio.BaseTransport] = []
 
     class Hanging(asyncio.Protocol):
