@@ -211,12 +211,16 @@ class Result:
     `raw` is the object's JSON as UTF-8 bytes, exactly as the server sent it (strictly checked);
     look inside with `thoughtgate.wire`. `final` is False for an `input_required` result, which
     asks the caller for something. `notes` are remarks of our own stages, such as `repaired:/x` or
-    `invalid_result`, for audit and trace. `value` is what `raw` spells, where the sender has it at
-    hand: it is for the stages right above, since whoever changes `raw` need not change it.
+    `invalid_result`, for audit and trace. `parsed` is what the sender has read, and what it spells.
     """
 
     raw: bytes
     is_error: bool = False
     final: bool = True
     notes: tuple[str, ...] = ()
-    value: JsonObject | None = field(default=None, compare=False, repr=False)
+    parsed: tuple[bytes, JsonObject] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def value(self) -> JsonObject | None:
+        """Return what `raw` spells, None when nobody has read it, or it is another one by now."""
+        return self.parsed[1] if self.parsed is not None and self.parsed[0] is self.raw else None

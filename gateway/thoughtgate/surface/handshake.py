@@ -68,10 +68,10 @@ class HandshakeMethods:
         )
         if method in _LASTING:
             return await self._subscribed(live, request, asker, line)
-        raw = (await self._desk.call(method, params, asker, line)).raw
+        result = await self._desk.call(method, params, asker, line)
         if method == methods.RESOURCES_READ:
-            return handshake.finish_read(raw)
-        return handshake.finish(raw)
+            return handshake.finish_read(result.raw)
+        return handshake.finish(result.raw, result.value)
 
     async def _subscribed(self, live: Live, request: Request, asker: Asker, line: Line) -> bytes:
         """Begin or end to follow a resource; what it brings goes to the session's own stream."""

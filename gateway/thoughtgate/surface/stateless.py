@@ -59,10 +59,9 @@ class StatelessMethods:
             raise unknown_method(method)
         asker = asker_of(envelope, domain, principal)
         result = await self._rounds.call(method, params, asker, line)
-        raw = result.raw
         if method == methods.RESOURCES_READ and result.final:
-            raw = stateless.cached(raw, TTL_MS)
-        return stateless.finish(raw, self._info_bytes)
+            return stateless.finish(stateless.cached(result.raw, TTL_MS), self._info_bytes)
+        return stateless.finish(result.raw, self._info_bytes, result.value)
 
     def mirrored(self, domain: str, tool: str) -> tuple[headers.ParamHeader, ...]:
         """Return the arguments of a tool that clients must mirror in headers.

@@ -111,5 +111,5 @@ def result_of(reply: Reply, call: Call) -> Result:
         raw=reply.result,
         is_error=value.get("isError") is True and isinstance(call.found, Tool),
         final=kind != INPUT_REQUIRED,
-        value=value,
+        parsed=(reply.result, value),
     )

@@ -22,6 +22,9 @@ SESSION_HEADER: Final = "mcp-session-id"
 VERSION_HEADER: Final = "mcp-protocol-version"
 LAST_EVENT_HEADER: Final = "last-event-id"
 
+_MARKED: Final = frozenset({"resultType", "_meta"})
+"""Members of a result that may have to be taken out, or taken from."""
+
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _value = msgspec.json.Decoder().decode
 
@@ -116,8 +119,13 @@ def list_result(items: bytes, cursor: str | None, key: str = "tools") -> bytes:
     return b'{"%b":%b,"nextCursor":%b}' % (key.encode(), items, dumps(cursor))
 
 
-def finish(result: bytes) -> bytes:
-    """Return a server's result for a client of this era: the other era's marks taken out."""
+def finish(result: bytes, value: JsonObject | None = None) -> bytes:
+    """Return a server's result for a client of this era: the other era's marks taken out.
+
+    `value` is what it spells, if that is known.
+    """
+    if value is not None and value.keys().isdisjoint(_MARKED):
+        return result
     if not _is_marked(result):
         return result
     return _without(_members(result), "resultType")

@@ -206,16 +206,17 @@ def cached(result: bytes, ttl_ms: int) -> bytes:
     return dumps(members)
 
 
-def finish(result: bytes, server_info: bytes) -> bytes:
+def finish(result: bytes, server_info: bytes, value: JsonObject | None = None) -> bytes:
     """Return a server's result for a client of this era: `resultType` and our own `serverInfo`.
 
-    The members are copied, not rebuilt; without a `_meta` it is one insertion and one copy.
+    `value` is what it spells, if that is known. The members are copied, not rebuilt; without a
+    `_meta` it is one insertion and one copy.
     """
     info = b'"%b":%b' % (SERVER_KEY.encode(), server_info)
-    marks = _marks(result)
+    is_typed, has_meta = _marked(result, value)
     opened = _OPENED.match(result)
-    if opened is not None and not bytes(marks.meta):
-        typed = b"" if bytes(marks.type) else b',"resultType":"complete"'
+    if opened is not None and not has_meta:
+        typed = b"" if is_typed else b',"resultType":"complete"'
         more = b"" if result[opened.end()] == _CLOSES else b","
         rest = memoryview(result)[opened.end() :]
         return b"".join((b'{"_meta":{', info, b"}", typed, more, rest))
@@ -224,6 +225,14 @@ def finish(result: bytes, server_info: bytes) -> bytes:
     kept = without_reserved(members["_meta"]) if "_meta" in members else None
     members["_meta"] = msgspec.Raw(_merge(kept, info))
     return dumps(members)
+
+
+def _marked(result: bytes, value: JsonObject | None) -> tuple[bool, bool]:
+    """Tell whether a result has a `resultType`, and whether it has a `_meta`."""
+    if value is not None:
+        return "resultType" in value, "_meta" in value
+    marks = _marks(result)
+    return bool(bytes(marks.type)), bool(bytes(marks.meta))
 
 
 def _merge(meta: msgspec.Raw | None, info: bytes) -> bytes:

@@ -59,6 +59,9 @@ def test_a_finished_result_carries_our_marks_only(raw: bytes, finished: object) 
         del new["_meta"]
     assert new == wanted
     assert json.loads(handshake.finish(raw)) == wanted
+    value = inside(raw)
+    assert stateless.finish(raw, OURS, value) == stateless.finish(raw, OURS)
+    assert json.loads(handshake.finish(raw, value)) == wanted
 
 
 def test_another_result_type_is_kept_in_its_own_era() -> None:
