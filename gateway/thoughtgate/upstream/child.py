@@ -90,6 +90,8 @@ class Child(asyncio.SubprocessProtocol):
         self._room = asyncio.Event()
         self._room.set()
         self._stdout_open = True
+        self._stopping = False
+        self._closed = ""
         self._stderr = b""
         self._secrets: tuple[str, ...] = ()
         self._fault = ""
@@ -137,6 +139,7 @@ class Child(asyncio.SubprocessProtocol):
         """End the child: close its input, then SIGTERM, then SIGKILL; return when it is reaped."""
         if self._transport is None:
             return
+        self._stopping = True
         try:
             if self._stdin is not None:
                 self._stdin.close()
@@ -184,15 +187,22 @@ class Child(asyncio.SubprocessProtocol):
             self._on_line(line)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """Learn that a pipe is closed; without standard output nothing more can come."""
+        """Learn that a pipe is closed; a child without its input or its output is over."""
         if fd == 0:
             self._room.set()
+            if not self._stopping:
+                self._part_from("closed its input")
         elif fd == 1:
             self._stdout_open = False
             if self._exited.done():
                 self._finish()
-            else:  # its exit code is worth a moment
-                self._loop.call_later(0.5, self._finish)
+            else:
+                self._part_from("closed its output")
+
+    def _part_from(self, how: str) -> None:
+        """Be over in a moment, for which the exit code of a child that ends is worth waiting."""
+        self._closed = self._closed or how
+        self._loop.call_later(0.5, self._finish)
 
     def process_exited(self) -> None:
         """Learn that the child is gone; what it left of its group goes too."""
@@ -222,7 +232,7 @@ class Child(asyncio.SubprocessProtocol):
         if self._fault:
             how = f"was stopped: {self._fault}"
         elif code is None:
-            how = "closed its output"
+            how = self._closed or "closed its output"
         elif code < 0:
             how = f"was ended by {_signal_name(-code)}"
         else:

@@ -168,6 +168,9 @@ async def _take(event: Event, asked: Asked) -> Reply | None:
         asked.retry_ms = event.retry
     if not event.data or event.event != "message":
         return None  # a priming event, or a kind that is not ours
+    if not event.data.lstrip().startswith((b"{", b"[{")):
+        asked.hearing.counts.noise += 1  # such as `ping`, or `[DONE]`
+        return None
     message = _read(event.data)
     if isinstance(message, Reply | Failure):
         if message.id is not None and str(message.id) != str(asked.id):

@@ -50,6 +50,9 @@ _OVERTAKEN = 1.0
 _RESUMPTIONS = 3
 """Attempts in a row to read on that may bring nothing new."""
 
+_NO_REPLAY = frozenset({400, 404, 405, 406, 410, 501})
+"""What a server says that keeps no events, or not these."""
+
 _SHORTEST_RETRY = 0.02
 _LONGEST_RETRY = 30.0
 
@@ -260,6 +263,8 @@ class HandshakeHttpLink:
             if reply.status == 200:
                 return await read_answer(reply, asked)
             reply.body.close()
+            if reply.status in _NO_REPLAY:
+                asked.last_event = None  # nor will it ever
         except (UpstreamUnreachable, UpstreamLost):
             pass  # this GET failed: what became of the call is still open
         return None

@@ -203,7 +203,7 @@ async def _probe(link: PipeLink, home: Home, means: Means) -> None:
     try:
         return await link.greet()
     except UpstreamReplied as error:
-        if error.rpc_code != codes.UNSUPPORTED_VERSION:
+        if error.rpc_code not in {codes.UNSUPPORTED_VERSION, codes.METHOD_NOT_FOUND}:
             raise
     # a slow starter has read both greetings by now, and settled for the first
     link.speak(Stateless(means.identity.as_json()))

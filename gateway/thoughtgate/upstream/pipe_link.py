@@ -33,6 +33,9 @@ from thoughtgate.wire.salvage import salvage_id
 _GREETINGS = frozenset({methods.INITIALIZE, methods.DISCOVER})  # may not be cancelled
 _BOM = b"\xef\xbb\xbf"
 
+_WHY = 1.0
+"""Seconds that a pipe which takes nothing may need to say why."""
+
 MakePipe = Callable[[Callable[[bytes], None]], Pipe]
 """Makes the pipe, not yet open, around what takes each message that comes out of it."""
 
@@ -147,6 +150,7 @@ class PipeLink:
             self._hearing.calls[id_], self._waiters[id_] = waiter.call, waiter
         try:
             if not self._pipe.send(encode_request(id_, method, params), id_):
+                await asyncio.wait([self._pipe.ended], timeout=_WHY)
                 raise UpstreamUnreachable(message=f"the server is gone: {self._reason()}")
             return await waiter.outcome()
         except asyncio.CancelledError:

@@ -45,7 +45,7 @@ def _id(data: bytes, error: BadMessage, kind: frozenset[str]) -> MessageId | Non
         return _id_in_head(data, kind)
     if type(value) is not _Members or kind.isdisjoint(key for key, _ in value):
         return None
-    ids = [member for key, member in value if key == "id"]
+    ids = [_whole(member) for key, member in value if key == "id"]
     return ids[0] if ids and valid_id(ids[0]) and ids.count(ids[0]) == len(ids) else None
 
 
@@ -55,6 +55,11 @@ def _id_in_head(data: bytes, kind: frozenset[str]) -> MessageId | None:
     if head is None or head[3].decode() not in kind:
         return None
     return int(head[1]) if head[1] is not None else head[2].decode()
+
+
+def _whole(id_: Any) -> Any:  # whatever stands in the message
+    """Return an id as the integer that it spells: some write `1.0` for `1`."""
+    return int(id_) if type(id_) is float and id_.is_integer() and abs(id_) < 2**53 else id_
 
 
 def _short(digits: str) -> int | None:

@@ -1,6 +1,8 @@
-"""Opening a link: what a server's refusal of a version leads to."""
+"""Opening a link: what refusals, silence and noise lead to."""
 
 import json
+import sys
+from typing import Any
 
 import pytest
 
@@ -8,7 +10,7 @@ from tests.support.raw_http import Wire, raw_http
 from tests.support.upstreams import http_server, rig
 from tests.support.waiting import within
 from thoughtgate.core.errors import UpstreamUnreachable
-from thoughtgate.core.servers import Era
+from thoughtgate.core.servers import Era, Server, StdioTransport
 
 NEW = "2026-07-28"
 DISCOVERED = {
@@ -62,3 +64,39 @@ async def test_a_server_that_stays_with_its_refusal_is_not_asked_on(
         with pytest.raises(UpstreamUnreachable):
             await within(made.upstreams.discover("peer"))
         assert picky.methods == ["server/discover"] * greetings
+
+
+SLOW = """
+import json, sys
+for n, line in enumerate(sys.stdin):
+    asked = json.loads(line)
+    if "id" not in asked or n == 0:
+        continue
+    said = {"error": {"code": -32601, "message": "method not found"}}
+    if asked["method"] in {"server/discover", "tools/list"}:
+        said = {"result": json.loads(sys.argv[1])}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **said}), flush=True)
+"""
+
+
+async def test_a_newer_child_that_slept_through_the_probe_is_asked_again() -> None:
+    argv = (sys.executable, "-S", "-E", "-c", SLOW, json.dumps({**DISCOVERED, "tools": []}))
+    async with rig(Server(name="peer", transport=StdioTransport(argv=argv)), probe=0.1) as made:
+        listing = await within(made.upstreams.discover("peer"))
+    assert listing.era is Era.STATELESS
+
+
+def told(message: dict[str, Any], result: dict[str, Any]) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+
+
+async def test_events_that_are_no_json_are_passed_over() -> None:
+    async def serve(wire: Wire) -> None:
+        while (seen := await wire.request()) is not None:
+            message = json.loads(seen.body)
+            result = {**DISCOVERED, "tools": [], "content": []}
+            body = b"data: ping\n\ndata: [DONE]\n\ndata: %b\n\n" % told(message, result)
+            await wire.reply(body, extra="content-type: text/event-stream\r\n")
+
+    async with raw_http(serve) as server, rig(http_server(server.url, era=Era.STATELESS)) as made:
+        await within(made.send("echo"))

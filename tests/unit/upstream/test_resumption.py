@@ -120,6 +120,19 @@ async def test_a_stream_that_brings_nothing_new_is_given_up() -> None:
     assert len(peer.asked) == 1
 
 
+async def test_a_server_that_keeps_no_events_is_asked_for_them_once() -> None:
+    peer = Peer()
+
+    async def refuse(wire: Wire, last: str) -> None:
+        await wire.reply(b"", status=405)
+
+    peer.on_resume = refuse
+    async with raw_http(peer.serve) as server, rig(old(server)) as made:
+        with pytest.raises(UpstreamLost):
+            await within(made.send("echo", effect=Effect.WRITE))
+    assert peer.resumed == ["e1"]
+
+
 @pytest.mark.parametrize("fails", [False, True])
 async def test_an_answer_that_comes_on_the_standing_stream_is_taken(*, fails: bool) -> None:
     peer = Peer()

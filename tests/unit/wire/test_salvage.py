@@ -18,6 +18,7 @@ from thoughtgate.wire.salvage import asked_id
         ),
         (b'{"jsonrpc":"2.0","id":"a-1","method":"m","params":' + b"[" * 5000, "a-1"),
         (b'{"jsonrpc":"2.0","method":7,"id":7}', 7),
+        (b'{"id":8.0,"method":"m"}', 8),
         (b'{"id":1,"id":2,"method":"m"}', None),
         (b'{"id":1,"result":NaN}', None),
         (b'{"jsonrpc":"2.0","id":1,"result":' + b"[" * 5000, None),
