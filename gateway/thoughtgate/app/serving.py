@@ -24,6 +24,7 @@ from thoughtgate.app.presence import presence_of, present
 from thoughtgate.app.readiness import Prober
 from thoughtgate.app.reloading import Reloader
 from thoughtgate.app.requests import view_of
+from thoughtgate.app.trimming import giving_back, trimmer
 from thoughtgate.config.files import Loaded
 from thoughtgate.sessions import SessionLimits, Sessions
 from thoughtgate.surface.admin import AdminFace, AdminSettings, Front
@@ -86,7 +87,11 @@ async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> No
             ready = partial(say, f"listening on {url}/mcp")
             async with aclosing(Reloader(app.keeper, environ, say)) as reloader:
                 server = Server(uvicorn_config(app, served), front, app, ready, reloader.begin)
-                with present(loaded.home, presence_of(url, VERSION)), expiring(app, sessions):
+                with (
+                    present(loaded.home, presence_of(url, VERSION)),
+                    expiring(app, sessions),
+                    giving_back(sessions, trimmer()),
+                ):
                     await server.serve(sockets=[listening])
 
 

@@ -23,6 +23,9 @@ HEADS_NOTED = 64
 _AT_ONCE = 32
 """Rows per INSERT: so many are encoded before the interpreter lock is let go again."""
 
+_CACHE = 256
+"""KiB of pages that its connection keeps, instead of SQLite's two thousand."""
+
 _INSERT = "INSERT OR ROLLBACK INTO audit (chain, seq, at_ns, hash, body) VALUES "
 """OR ROLLBACK: without it SQLite keeps a statement journal in a temporary file for many rows."""
 
@@ -130,7 +133,7 @@ class AuditFile:
     def _group(self, *, sync: bool) -> Iterator[sqlite3.Connection]:
         """Give one write transaction."""
         with trouble.translated(self._database.path), self._database.lock.held():
-            connection = self._connection = self._connection or self._database.connect()
+            connection = self._connection = self._connection or self._connected()
             if sync is not self._synced:
                 connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
                 self._synced = sync
@@ -142,6 +145,12 @@ class AuditFile:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
             self._database.checkpoint_if_large(connection)
+
+    def _connected(self) -> sqlite3.Connection:
+        """Return a connection that holds few pages: rows are only put behind the others."""
+        connection = self._database.connect()
+        connection.execute(f"PRAGMA cache_size = -{_CACHE}")
+        return connection
 
     def _is_due(self, now: _Chain) -> bool:
         return (

@@ -30,6 +30,7 @@ from thoughtgate.app.serving import (
     sessions_of,
     uvicorn_config,
 )
+from thoughtgate.app.trimming import giving_back, trimmer
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.workers import Crew
 from thoughtgate.surface.admin import Front
@@ -70,6 +71,7 @@ async def _serve(
         )
         server.attach(line, private, uvicorn_config(app, inside), lambda: first_listings(app, say))
         ending.enter_context(expiring(app, sessions))
+        ending.enter_context(giving_back(sessions, trimmer()))
         await server.serve(sockets=[])
 
 

@@ -1,0 +1,86 @@
+"""Memory given back to the system once many sessions have ended.
+
+Never while more of them end: it is work for when that is over, or at least for seldom.
+"""
+
+import asyncio
+import ctypes
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from thoughtgate.sessions import Connected, Sessions
+
+MANY = 100
+"""Ended sessions that are worth it: a megabyte."""
+
+PAUSE = 1.0
+"""Seconds without an end after which it is over."""
+
+LONGEST = 30.0
+"""Seconds that are waited for such a pause."""
+
+Trim = Callable[[], object]
+
+
+def trimmer() -> Trim | None:
+    """Return what gives back the memory that the C library holds unused; None where it cannot."""
+    if sys.platform != "linux":
+        return None
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none
+    return None if trim is None else lambda: trim(0)
+
+
+@contextmanager
+def giving_back(sessions: Sessions, trim: Trim | None, pause: float = PAUSE) -> Iterator[None]:
+    """Watch the sessions; `trim` runs in a thread after many of them have ended."""
+    if trim is None:
+        yield
+        return
+    ended = _Ended(trim, pause)
+    unwatch = sessions.watch(ended.one)
+    try:
+        yield
+    finally:
+        unwatch()
+        ended.close()
+
+
+class _Ended:
+    """Counts the sessions that ended since memory was given back."""
+
+    def __init__(self, trim: Trim, pause: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._trim = trim
+        self._pause = pause
+        self._count = 0
+        self._last = 0.0
+        self._latest = 0.0
+        self._planned: asyncio.TimerHandle | None = None
+
+    def one(self, connected: Connected) -> None:
+        """Count one more."""
+        del connected
+        self._count += 1
+        self._last = self._loop.time()
+        if self._count >= MANY and self._planned is None:
+            self._latest = self._last + LONGEST
+            self._plan()
+
+    def close(self) -> None:
+        """Count no more."""
+        if self._planned is not None:
+            self._planned.cancel()
+
+    def _plan(self) -> None:
+        due = min(self._last + self._pause, self._latest)
+        self._planned = self._loop.call_at(due, self._look)
+
+    def _look(self) -> None:
+        if self._loop.time() < min(self._last + self._pause, self._latest):
+            self._plan()
+            return
+        self._count, self._planned = 0, None
+        gc.collect()  # it also drops what the interpreter keeps for objects to come
+        self._loop.run_in_executor(None, self._trim)
