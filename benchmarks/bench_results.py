@@ -21,7 +21,9 @@ TITLE = "Results of one MiB"
 MIB = 2**20
 PIECE = 4 * "0123456789abcdef"
 TOOLS = {"big": "text", "wide": "structured"}
-SESSIONS = 8
+SESSIONS = {"stdio": 1}
+"""Sessions at once; eight where nothing is said. Straight, a pipe's server has one client."""
+
 SHARE = 0.6
 
 
@@ -56,7 +58,7 @@ def _row(standing: Stand, running: Running, given: Namespace, case: tuple[str, s
         arguments={"text": PIECE},
         expected=b'"%s"' % (PIECE * (MIB // len(PIECE))).encode(),
         era=era,
-        sessions=SESSIONS,
+        sessions=SESSIONS.get(kind, 8),
         calls=given.calls,
         warmup=2,
     )
@@ -71,6 +73,7 @@ def _row(standing: Stand, running: Running, given: Namespace, case: tuple[str, s
         "upstream": kind,
         "era": era,
         "result": TOOLS[tool],
+        "sessions": asked.sessions,
         "direct_per_s": statistics.median(one.rate for one in direct),
         "gateway_per_s": statistics.median(one.rate for one in ours),
         "share": statistics.median(

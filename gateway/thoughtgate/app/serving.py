@@ -24,7 +24,7 @@ from thoughtgate.app.presence import presence_of, present
 from thoughtgate.app.readiness import Prober
 from thoughtgate.app.reloading import Reloader
 from thoughtgate.app.requests import view_of
-from thoughtgate.app.trimming import giving_back, trimmer
+from thoughtgate.app.trimming import giving_back, keep_for_large, trimmer
 from thoughtgate.config.files import Loaded
 from thoughtgate.sessions import SessionLimits, Sessions
 from thoughtgate.surface.admin import AdminFace, AdminSettings, Front
@@ -217,6 +217,7 @@ def keep_for_good() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AT, *gc.get_threshold()[1:])
+    keep_for_large()
 
 
 def sessions_of(app: App) -> Sessions:

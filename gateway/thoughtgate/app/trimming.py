@@ -1,6 +1,6 @@
-"""Memory given back to the system once many sessions have ended.
+"""Memory of the process: kept for large buffers, given back once many sessions have ended.
 
-Never while more of them end: it is work for when that is over, or at least for seldom.
+Never given back while more of them end: it is work for when that is over, or at least for seldom.
 """
 
 import asyncio
@@ -21,6 +21,15 @@ PAUSE = 1.0
 LONGEST = 30.0
 """Seconds that are waited for such a pause."""
 
+KEPT = 64 * 1024 * 1024
+"""Bytes that the C library may hold unused at the end of its memory."""
+
+LARGEST = 32 * 1024 * 1024
+"""Bytes of the largest buffer that is taken from there: as much as the library allows."""
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Numbers of two options, see mallopt(3)."""
+
 Trim = Callable[[], object]
 
 
@@ -30,6 +39,18 @@ def trimmer() -> Trim | None:
         return None
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none
     return None if trim is None else lambda: trim(0)
+
+
+def keep_for_large() -> None:
+    """Have the C library keep what large buffers took, where it can, for the next ones.
+
+    Of itself it gives each of them back to the system, which has to clear and map it again: for a
+    result of a megabyte, which is copied a few times, that is a third of all that its call costs.
+    """
+    option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if option is not None:
+        option(_TRIM_THRESHOLD, KEPT)
+        option(_MMAP_THRESHOLD, LARGEST)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Memory that many ended sessions leave: when it is given back."""
 
 import asyncio
+import subprocess
 import sys
 import threading
 
@@ -66,3 +67,28 @@ def test_the_c_library_can_be_asked(sessions: Sessions) -> None:
         assert trim() in {0, 1}
     with giving_back(sessions, None):
         come_and_go(sessions, MANY)
+
+
+FAULTS = """
+import resource
+from thoughtgate.app.trimming import keep_for_large
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(50):
+        [bytes(2**20) for _ in range(3)]
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+faults()
+first = faults()
+keep_for_large()
+faults()
+print(first, faults())
+"""
+
+
+@pytest.mark.skipif(not trimmer(), reason="another C library has other options")
+def test_large_buffers_come_from_memory_that_is_there() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True
+    )
+    before, after = map(int, done.stdout.split())
+    assert after < 100 < before
