@@ -30,10 +30,13 @@ class Wire(asyncio.Transport):
     def close(self) -> None:
         self.closed = True
 
+    def is_closing(self) -> bool:
+        return self.closed
 
-async def served(*messages: dict[str, Any], method: str = "POST") -> Wire:
+
+async def served(*messages: dict[str, Any], method: str = "POST", wire: Wire | None = None) -> Wire:
     """Serve one request by an application that sends these messages."""
-    wire, quiet = Wire(), logging.getLogger("tests.quiet")
+    wire, quiet = wire or Wire(), logging.getLogger("tests.quiet")
     scope: Any = {"type": "http", "method": method}
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -74,6 +77,13 @@ async def test_a_whole_reply_is_one_write(data: bytes) -> None:
     wire = await served(start((b"x", b"y"), length(data)), body(data))
     assert wire.writes == [OK + b"x: y\r\ncontent-length: %d\r\n\r\n" % len(data) + data]
     assert not wire.closed
+
+
+async def test_nothing_is_written_to_a_connection_that_has_closed_already() -> None:
+    wire = Wire()
+    wire.close()
+    await served(start(length(b"{}")), body(b"{}"), wire=wire)
+    assert wire.writes == []
 
 
 async def test_the_head_of_a_stream_waits_for_nothing() -> None:
