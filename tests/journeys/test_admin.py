@@ -300,6 +300,20 @@ def use_a_server(running: Gate, url: str) -> None:
     far(running, "server", "rm", "web")
 
 
+async def test_a_check_over_the_network_fails_for_a_server_that_has_gone(running: Gate) -> None:
+    async with fake_http() as peer:
+        await asyncio.to_thread(far, running, "server", "add", "gone", "--url", peer.url)
+        await asyncio.to_thread(far, running, "server", "list", "--check")
+    result = await asyncio.to_thread(
+        far, running, "server", "list", "--check", "--json", fails=True
+    )
+    rows = {row["name"]: row for row in json.loads(result.stdout)}
+    assert rows["gone"]["state"] == "degraded"
+    assert "Connection refused" in rows["gone"]["reason"]
+    assert rows["fake"]["state"] == "ready"
+    await asyncio.to_thread(far, running, "server", "rm", "gone")
+
+
 async def test_the_command_line_does_over_the_network_what_it_does_at_home(running: Gate) -> None:
     async with fake_http() as peer:
         await asyncio.to_thread(use_a_server, running, peer.url)

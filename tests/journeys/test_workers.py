@@ -192,6 +192,18 @@ async def test_a_check_of_a_server_reaches_every_worker(running: Gate, web: Fake
     assert listed() == before + 2
 
 
+async def test_a_check_of_a_server_that_is_gone_is_told_once_and_no_worker_failed(
+    running: Gate,
+) -> None:
+    async with fake_http() as gone:
+        body = {"url": gone.url}
+        await asyncio.to_thread(admin(running).do, "PUT", "/servers/gone", body, If_None_Match="*")
+    checked = await asyncio.to_thread(admin(running).do, "POST", "/servers/gone/check")
+    assert not checked["ok"]
+    assert "and has not" not in running.words
+    await asyncio.to_thread(admin(running).do, "DELETE", "/servers/gone", If_Match="*")
+
+
 async def test_a_worker_that_is_killed_comes_back_with_its_sessions(
     running: Gate, web: FakeHttp
 ) -> None:

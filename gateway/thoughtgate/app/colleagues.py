@@ -72,7 +72,8 @@ class Colleagues:
             await self._asked(index, f"POST /crew/{what}".encode(), seconds)
         except (OSError, UpstreamError, TimeoutError) as error:
             why = str(error) or type(error).__name__
-            _log.warning("worker %d was told to %s and has not: %s", index, what, why)
+            words = what.replace("/", " ")
+            _log.warning("worker %d was told to %s and has not: %s", index, words, why)
 
     async def _asked(self, index: int, what: bytes, seconds: float) -> bytes:
         """Return the body of a good reply.

@@ -61,5 +61,6 @@ def _line(url: str, done: Reloaded) -> str:
         if names
     ]
     said = "; ".join(changed) or "nothing is different"
-    restart = f"; restart it for {', '.join(done.restart)}" if done.restart else ""
+    parts = ", ".join(f"[{part}]" for part in done.restart)
+    restart = f"; {parts} has changed: start the gateway again for that" if parts else ""
     return f"{url}: {said}{restart}"

@@ -14,7 +14,7 @@ from thoughtgate.cli.desks import Say
 from thoughtgate.cli.output import count
 from thoughtgate.cli.remote_line import Line
 from thoughtgate.core.errors import ConfigError, Conflict, Missing, UpstreamGarbled
-from thoughtgate.core.servers import HttpTransport, Server
+from thoughtgate.core.servers import HttpTransport, Server, UpstreamState
 from thoughtgate.core.tools import Effect
 from thoughtgate.surface import admin_values as values
 from thoughtgate.surface.admin_commands import refusal_of_command
@@ -37,11 +37,15 @@ class RemoteServers:
 
     def listed(self, *, check: bool, say: Say) -> tuple[values.ServerEntry, ...]:
         """Return them by name; with `check` each that is used is asked for its tools first."""
+        silent = dict[str, str]()
         if check:
             for entry in self._entries():
                 if entry.enabled:
-                    say(checked(self._line, entry.name))
-        return tuple(self._entries())
+                    done = checked(self._line, entry.name)
+                    say(_answer(done))
+                    if not done.ok:
+                        silent[entry.name] = done.reason
+        return tuple(_as_checked(entry, silent.get(entry.name, "")) for entry in self._entries())
 
     def put(self, server: Server, *, replace: bool) -> None:
         """Register a server at a URL."""
@@ -205,11 +209,21 @@ class RemoteRecords:
         return f"{done.path} on the gateway's machine"
 
 
-def checked(line: Line, name: str) -> str:
-    """Ask a server for its tools and return what it answered, in a line."""
-    done = line.do(values.ServerChecked, "POST", "servers", name, "check")
+def checked(line: Line, name: str) -> values.ServerChecked:
+    """Ask a server for its tools and return what it answered."""
+    return line.do(values.ServerChecked, "POST", "servers", name, "check")
+
+
+def _answer(done: values.ServerChecked) -> str:
     said = count(len(done.tools), "tool") if done.ok else done.reason
-    return f"{name}: {said.removeprefix(f'server {name}: ')}"
+    return f"{done.name}: {said.removeprefix(f'server {done.name}: ')}"
+
+
+def _as_checked(entry: values.ServerEntry, reason: str) -> values.ServerEntry:
+    """Return a server as its check found it: what is remembered of it does not count as ready."""
+    if not reason or entry.state != UpstreamState.READY:
+        return entry
+    return msgspec.structs.replace(entry, state=UpstreamState.DEGRADED.value, reason=reason)
 
 
 def listed_tools(line: Line, domain: str) -> values.DomainTools:

@@ -4,6 +4,7 @@ Never sends a request twice: when a reused connection breaks before the reply, t
 """
 
 import asyncio
+import os
 import ssl
 from collections import deque
 from dataclasses import dataclass, field
@@ -179,4 +180,6 @@ def _why_unreachable(where: Target, error: OSError | UnicodeError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate of {where.origin} is not trusted: {error.verify_message}"
     reason = error.strerror if isinstance(error, OSError) else None
+    if isinstance(error, ConnectionError) and error.errno:  # asyncio puts the address in its words
+        reason = os.strerror(error.errno)
     return f"cannot connect to {where.origin}: {reason or type(error).__name__}"

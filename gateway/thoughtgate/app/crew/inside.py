@@ -4,12 +4,13 @@ Never reached over TCP; it asks for no token, since only this user can open its 
 """
 
 from collections.abc import Awaitable
+from contextlib import suppress
 
 import msgspec
 
 from thoughtgate.app.admin import Desk
 from thoughtgate.app.reloading import reload
-from thoughtgate.core.errors import GateError
+from thoughtgate.core.errors import GateError, UpstreamError
 from thoughtgate.core.servers import StdioTransport
 from thoughtgate.surface.admin import App as Asgi
 from thoughtgate.surface.http_io import Receive, Scope, Send, respond
@@ -62,7 +63,8 @@ class Inside:
         return not any(isinstance(one.transport, StdioTransport) for one in found)
 
     async def _listed(self, listing: Awaitable[object]) -> None:
-        await listing
+        with suppress(UpstreamError):  # its state tells, and who was asked first says why
+            await listing
         await self._desk.app.keeper.settle()
 
 
