@@ -9,6 +9,7 @@ each of its tools is one behaviour, and `--faults` says what goes wrong with any
 import argparse
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 from typing import Any, Final
@@ -19,7 +20,7 @@ from thoughtgate.testing.fake_http import Manners, fake_http
 from thoughtgate.testing.fake_turn import Script, Turn
 from thoughtgate.testing.fault_log import FaultLog
 from thoughtgate.testing.fault_strikes import leave
-from thoughtgate.testing.faults import START, Faults
+from thoughtgate.testing.faults import START, BadPlan, Faults
 from thoughtgate.wire.messages import Request
 
 __all__ = ["FakeServer", "main", "serve_stdio"]
@@ -32,12 +33,15 @@ _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("--events", {"action": "store_true", "help": "answer in streams where JSON would do"}),
     ("--no-streams", {"action": "store_true", "help": "offer no GET streams (405)"}),
     ("--older", {"action": "store_true", "help": "speak the older HTTP+SSE"}),
-    ("--pages", {"type": int, "default": 0}),
-    ("--loop", {"action": "store_true"}),
-    ("--deaf", {"action": "store_true"}),
-    ("--silent-probe", {"action": "store_true"}),
-    ("--endless-list", {"action": "store_true"}),
-    ("--only-initialize", {"action": "store_true"}),
+    (
+        "--pages",
+        {"type": int, "default": 0, "help": "list so many tools on a page (0: all on one)"},
+    ),
+    ("--loop", {"action": "store_true", "help": "with --pages: name the same next page for ever"}),
+    ("--deaf", {"action": "store_true", "help": "answer nothing"}),
+    ("--silent-probe", {"action": "store_true", "help": "do not answer server/discover"}),
+    ("--endless-list", {"action": "store_true", "help": "list tools without end"}),
+    ("--only-initialize", {"action": "store_true", "help": "end at any other first request"}),
     ("--journal", {"default": "", "help": "write the tools' names here when called"}),
     ("--exit", {"type": int, "help": "exit at once with this code"}),
     ("--banner", {"default": "", "help": "write this to standard output first"}),
@@ -61,7 +65,14 @@ def main() -> None:
         sys.exit(asked.exit)
     if asked.ignore_term:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    asyncio.run(_serve(asked))
+    try:
+        asyncio.run(_serve(asked))
+    except BadPlan as error:
+        parser.error(f"--faults: {error}")
+    except OSError as error:
+        if asked.http is None:
+            raise
+        parser.error(f"--http {asked.http}: {os.strerror(error.errno or 0)}")
 
 
 async def _serve(asked: argparse.Namespace) -> None:

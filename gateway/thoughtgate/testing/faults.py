@@ -10,9 +10,10 @@ from collections import Counter
 from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
 from thoughtgate.core.json import JsonValue
 
@@ -102,7 +103,7 @@ class Fault:
     on: str = ""
     skip: int = 0
     times: int = 0
-    chance: float = 1.0
+    chance: Annotated[float, Meta(ge=0, le=1)] = 1.0
     seconds: float = 0.0
     count: int = 0
     code: int = 0
@@ -140,14 +141,16 @@ def read_plan(value: JsonValue) -> Plan:
     known = {field.name for field in fields(Fault)}
     strange |= {name for fault in whole.get("faults", ()) for name in fault if name not in known}
     if strange:
-        raise BadPlan(", ".join(sorted(map(str, strange))))
+        unknown = ", ".join(sorted(map(str, strange)))
+        raise BadPlan("no such field: " + unknown)
     return plan
 
 
 class Faults:
     """The plan as it stands: given as JSON or as a file that is read again when it changes.
 
-    `start` counts the starts of the process, so that each rolls other dice from one seed.
+    `start` counts the starts of the process, so that each rolls other dice from one seed. What is
+    no plan raises `BadPlan` here; a file that turns into none later changes nothing.
     """
 
     def __init__(self, given: str = "", start: int = 0) -> None:
@@ -155,10 +158,13 @@ class Faults:
         self._stamp = 0
         self._file = Path(given) if given and not given.lstrip().startswith(("{", "[")) else None
         self.put(Plan())
-        if self._file is not None:
-            self._look()
-        elif given:
-            self.put(read_plan(json.loads(given)))
+        try:
+            if self._file is not None:
+                self._read(self._file)
+            elif given:
+                self.put(read_plan(json.loads(given)))
+        except (OSError, ValueError) as error:
+            raise BadPlan(str(error)) from None
 
     def put(self, plan: Plan) -> None:
         """Let another plan hold from now on."""
@@ -188,10 +194,13 @@ class Faults:
         """Read the file again if it changed; one that cannot be read changes nothing."""
         assert self._file is not None
         try:
-            stamp = self._file.stat().st_mtime_ns
-            if stamp != self._stamp:
-                self._stamp = stamp
-                self.put(read_plan(json.loads(self._file.read_bytes())))
+            self._read(self._file)
         except (OSError, ValueError) as error:
             sys.stderr.write(f"the faults stay as they were: {error}\n")
             sys.stderr.flush()
+
+    def _read(self, file: Path) -> None:
+        stamp = file.stat().st_mtime_ns
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self.put(read_plan(json.loads(file.read_bytes())))

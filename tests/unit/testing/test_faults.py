@@ -1,6 +1,8 @@
 """Plans of faults: which request meets which, how often, and how a plan changes meanwhile."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,17 @@ def test_a_file_is_read_again_when_it_changes_and_a_bad_one_changes_nothing(
     assert "stay as they were" in capsys.readouterr().err
     file.write_text("[ ]", encoding="utf-8")
     assert picks(faults, 1) == [False]
+
+
+@pytest.mark.parametrize("given", ["none.json", '{"seed":', '[{"name": "crash", "chance": 2}]'])
+def test_what_is_no_plan_at_the_start_ends_the_server_with_one_line(given: str) -> None:
+    command = [sys.executable, "-m", "thoughtgate.testing.fake_server", "--faults", given]
+    said = subprocess.run(
+        command, input="", capture_output=True, text=True, check=False, timeout=30
+    )
+    assert said.returncode == 2
+    assert "error: --faults: " in said.stderr
+    assert "Traceback" not in said.stderr
 
 
 def test_a_log_counts_the_starts_and_keeps_every_row(tmp_path: Path) -> None:
