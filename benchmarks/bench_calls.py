@@ -116,6 +116,7 @@ def rounds(found: Sequence[Way], given: Namespace) -> Found:
     """
     measured: Found = {}
     began = time.monotonic()
+    print(f"rounds of some two minutes each, {given.rounds} at most", file=sys.stderr)
     for number in range(given.rounds):
         for era in ERAS:
             for sessions in SESSIONS:

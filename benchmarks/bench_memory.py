@@ -19,7 +19,7 @@ from benchmarks.clients import ERAS, HANDSHAKE, HttpClient, parameters
 from benchmarks.gateway import Running, gateway, receiver, upstream
 from benchmarks.load import Load, measure
 from benchmarks.processes import Memory, memory, raise_file_limit
-from benchmarks.report import Bar, Report, Row, arguments, finish
+from benchmarks.report import Bar, Report, Row, arguments, finish, positive
 
 TITLE = "Memory of the gateway process"
 TOOL = "echo__echo"
@@ -175,9 +175,9 @@ def run(given: Namespace) -> Report:
 def main() -> int:
     """Print what is held and when."""
     parser = arguments(TITLE, rounds=1)
-    parser.add_argument("--sessions", type=int, default=2000)
-    parser.add_argument("--calls", type=int, default=100_000)
-    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--sessions", type=positive, default=2000)
+    parser.add_argument("--calls", type=positive, default=100_000)
+    parser.add_argument("--steps", type=positive, default=20)
     given = parser.parse_args()
     if given.quick:
         given.sessions, given.calls = 300, 10_000

@@ -21,7 +21,7 @@ import uvloop
 from benchmarks.clients import ERAS, Client, parameters
 from benchmarks.gateway import Running, Stand, gateway, stand
 from benchmarks.load import Load, Measured, measured, sessions_of
-from benchmarks.report import Bar, Report, Row, arguments, finish
+from benchmarks.report import Bar, Report, Row, arguments, finish, positive
 
 TITLE = "Slow calls next door"
 SLOW = 32
@@ -110,7 +110,7 @@ def _row(standing: Stand, running: Running, given: Namespace, case: tuple[str, s
 def main() -> int:
     """Print what slow neighbours cost."""
     parser = arguments(TITLE)
-    parser.add_argument("--calls", type=int, default=1000)
+    parser.add_argument("--calls", type=positive, default=1000)
     given = parser.parse_args()
     if given.quick:
         given.rounds, given.calls = 1, 300

@@ -20,7 +20,7 @@ from benchmarks.clients import ERAS
 from benchmarks.gateway import Stand, gateway, stand
 from benchmarks.load import Load, Measured, Watch, measure
 from benchmarks.processes import free_port, own, process
-from benchmarks.report import Bar, Report, Row, arguments, finish
+from benchmarks.report import Bar, Report, Row, arguments, finish, positive
 
 TITLE = "What validation, tracing and audit cost"
 KIND = "fast"
@@ -154,7 +154,7 @@ def run(given: Namespace) -> Report:
 def main() -> int:
     """Print what the three cost."""
     parser = arguments(TITLE)
-    parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--calls", type=positive, default=2000)
     given = parser.parse_args()
     if given.quick:
         given.rounds, given.calls = 1, 400

@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.clients import ERAS
 from benchmarks.gateway import Running, Stand, gateway, stand
 from benchmarks.load import Load, Watch, measure
-from benchmarks.report import Bar, Report, Row, arguments, finish
+from benchmarks.report import Bar, Report, Row, arguments, finish, positive
 
 TITLE = "Results of one MiB"
 MIB = 2**20
@@ -89,7 +89,7 @@ def _row(standing: Stand, running: Running, given: Namespace, case: tuple[str, s
 def main() -> int:
     """Print how fast large results pass."""
     parser = arguments(TITLE, rounds=3)
-    parser.add_argument("--calls", type=int, default=64)
+    parser.add_argument("--calls", type=positive, default=64)
     given = parser.parse_args()
     if given.quick:
         given.rounds, given.calls = 1, 16

@@ -24,7 +24,7 @@ from benchmarks.clients import ERAS, STATELESS, HttpClient, RequestFailed, param
 from benchmarks.gateway import Running, gateway, receiver, upstream
 from benchmarks.load import Load, Measured, Watch, measure
 from benchmarks.processes import cpu_seconds
-from benchmarks.report import Bar, Report, Row, arguments, finish
+from benchmarks.report import Bar, Report, Row, arguments, finish, positive
 
 TITLE = "Many upstreams, many tools"
 SERVERS, EACH = 10, 1000
@@ -268,7 +268,7 @@ def run(given: Namespace) -> Report:
 def main() -> int:
     """Print what many upstreams and tools cost."""
     parser = arguments(TITLE, rounds=3)
-    parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--calls", type=positive, default=2000)
     given = parser.parse_args()
     if given.quick:
         given.rounds, given.calls = 1, 500

@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.clients import ERAS
 from benchmarks.gateway import Running, Stand, gateway, stand
 from benchmarks.load import Measured, measure
-from benchmarks.report import Bar, Report, Row, arguments, finish
+from benchmarks.report import Bar, Report, Row, arguments, finish, positive
 
 TITLE = "One worker and two"
 LIMIT = 1.15
@@ -112,7 +112,7 @@ def bars(rows: Sequence[Row]) -> list[Bar]:
 def main() -> int:
     """Print what a second worker costs."""
     parser = arguments(TITLE, rounds=3)
-    parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--calls", type=positive, default=2000)
     given = parser.parse_args()
     if given.quick:
         given.rounds, given.calls = 1, 640

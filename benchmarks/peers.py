@@ -13,19 +13,25 @@ LOCKS = Path(__file__).resolve().parent / "peers"
 HOME = LOCKS / ".venv"
 STAMP = HOME / ".ready"
 
+_WITHOUT = "every benchmark but calls runs without peers: .venv/bin/python -m benchmarks memory"
+
 _UV = Path(sys.executable).with_name("uv")
+
+
+class PeerMissing(RuntimeError):
+    """A peer that is not installed."""
 
 
 def python(peer: str) -> str:
     """Return the Python that has a peer.
 
     Raises:
-        FileNotFoundError: It is not installed.
+        PeerMissing: It is not installed.
     """
     found = HOME / peer / "bin" / "python"
     if not found.exists():
-        message = f"{peer} is not installed; run: make bench"
-        raise FileNotFoundError(message)
+        message = f"{peer} is not installed; run: make bench ({_WITHOUT})"
+        raise PeerMissing(message)
     return str(found)
 
 
@@ -55,6 +61,7 @@ def install() -> int:
                 [str(_UV), "--no-config", *command], env=environ, check=False
             ).returncode
             if code:
+                print(_WITHOUT, file=sys.stderr)
                 return code
     STAMP.touch()
     return 0

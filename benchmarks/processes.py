@@ -52,11 +52,15 @@ def process(
             cwd=ROOT,
         ) as running,
     ):
+        stopped = False
         try:
             wait_for_port(port, running, log)
             yield running.pid
+        except (KeyboardInterrupt, SystemExit):  # who stops us may have stopped it as well
+            stopped = True
+            raise
         finally:
-            if running.poll() is not None:
+            if running.poll() is not None and not stopped:
                 print(f"{running.args!r} {_ending(running, log)}", file=sys.stderr)
             running.terminate()
             try:

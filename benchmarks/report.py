@@ -9,7 +9,7 @@ import platform
 import re
 import subprocess
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -65,11 +65,20 @@ def arguments(title: str, *, rounds: int = 5) -> ArgumentParser:
     """Return a parser with what every benchmark takes; from here on SIGTERM ends it cleanly."""
     end_on_signal()
     parser = ArgumentParser(description=title)
-    parser.add_argument("--rounds", type=int, default=rounds, help="interleaved rounds")
+    parser.add_argument("--rounds", type=positive, default=rounds, help="interleaved rounds")
     parser.add_argument("--quick", action="store_true", help="one small round, to try it")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a bar is missed too")
     return parser
+
+
+def positive(text: str) -> int:
+    """Return a number of what there must be one of at least; argparse says what it wants."""
+    number = int(text)
+    if number < 1:
+        message = f"{text} is less than 1"
+        raise ArgumentTypeError(message)
+    return number
 
 
 def document(report: Report, given: Namespace) -> dict[str, Any]:
@@ -92,8 +101,12 @@ def finish(report: Report, given: Namespace) -> int:
     OUT.mkdir(exist_ok=True)
     text = json.dumps(document(report, given), indent=1)
     name = f"{report.name}-quick" if given.quick else report.name
-    (OUT / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    file = OUT / f"{name}.json"
+    file.write_text(text + "\n", encoding="utf-8")
     print(text if given.json else "\n".join([*table(report.rows), "", *map(str, report.bars)]))
+    print(f"written to {file.relative_to(OUT.parent.parent)}", file=sys.stderr)
+    if given.quick and not all(bar.passed for bar in report.bars):
+        print("a quick round shows that it works; its numbers say little", file=sys.stderr)
     if report.errors:
         print(f"{report.errors} calls failed", file=sys.stderr)
     missed = given.strict and not all(bar.passed for bar in report.bars)
@@ -114,7 +127,9 @@ def table(rows: Sequence[Row]) -> list[str]:
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.3f}" if abs(value) < 100 else f"{value:.1f}"
 
 
 def machine() -> dict[str, str]:

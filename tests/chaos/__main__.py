@@ -8,6 +8,7 @@ import asyncio
 import sys
 from pathlib import Path
 
+from benchmarks.report import positive
 from tests.chaos import report
 from tests.chaos.history import write
 from tests.chaos.run import Wish, run
@@ -17,17 +18,23 @@ OUT = Path(__file__).with_name("out")
 
 def main() -> int:
     """Read what is asked for, run it, and say how it went."""
-    parser = argparse.ArgumentParser(description="a gateway under random faults")
-    parser.add_argument("--seconds", type=float, default=600.0)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=1)
+    parser = argparse.ArgumentParser("make chaos", description="a gateway under random faults")
+    parser.add_argument(
+        "--seconds", type=positive, default=600, help="how long (600); starting and looking add 30"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="other dice (1)")
+    parser.add_argument("--workers", type=positive, default=1, help="of the gateway (1)")
     parser.add_argument("--page", action="store_true", help="put the last result into the docs")
     asked = parser.parse_args()
     if asked.page:
         report.render(OUT)
         return 0
     wish = Wish(seconds=asked.seconds, seed=asked.seed, workers=asked.workers)
-    outcome = asyncio.run(run(wish))
+    try:
+        outcome = asyncio.run(run(wish))
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; all that was started has ended\n")
+        return 130
     found = report.judged(wish, outcome)
     OUT.mkdir(exist_ok=True)
     write(outcome.history, OUT / "history.jsonl")

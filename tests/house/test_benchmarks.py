@@ -7,10 +7,10 @@ from argparse import Namespace
 import pytest
 
 from benchmarks import table
-from benchmarks.__main__ import NAMES
+from benchmarks.__main__ import NAMES, main
 from benchmarks.clients import HANDSHAKE, STATELESS
 from benchmarks.load import Load, Measured, measured
-from benchmarks.report import Bar, Report, document
+from benchmarks.report import Bar, Report, arguments, document
 from tests.support.source import text_of
 from tests.support.waiting import within
 
@@ -89,6 +89,22 @@ async def test_any_other_reply_is_an_error(body: str) -> None:
 )
 def test_a_promise_without_its_number_is_broken(bar: Bar, passed: bool) -> None:
     assert bar.passed is passed
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x"])
+def test_no_benchmark_runs_no_rounds(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        arguments("one").parse_args(["--rounds", number])
+    assert "argument --rounds" in capsys.readouterr().err
+
+
+def test_help_names_every_benchmark_and_runs_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["benchmarks", "--help"])
+    assert main() == 0
+    said = capsys.readouterr().out
+    assert [name for name in NAMES if name not in said] == []
 
 
 def test_what_was_found_stands_in_the_table_that_is_made_of_it() -> None:
