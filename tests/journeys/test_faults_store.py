@@ -128,6 +128,19 @@ async def test_where_audit_is_required_a_call_waits_for_who_holds_the_registry(
     assert (await call).result["structuredContent"] == {"n": 8}
 
 
+async def test_where_audit_is_required_nothing_is_called_while_the_registry_is_moved_away(
+    strict: Place,
+) -> None:
+    path = strict.gate.home.state / "registry.db"
+    away = path.rename(path.with_name("away"))
+    assert (await strict.write(21)).trouble == "refused"
+    away.rename(path)
+    async with asyncio.timeout(START):
+        while "isError" in (await strict.write(22)).result:
+            continue
+    assert 21 not in strict.ran()
+
+
 async def test_without_files_left_clients_are_refused_and_served_again_later(
     tmp_path: Path,
 ) -> None:

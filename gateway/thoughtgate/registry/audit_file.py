@@ -132,6 +132,7 @@ class AuditFile:
     @contextmanager
     def _group(self, *, sync: bool) -> Iterator[sqlite3.Connection]:
         """Give one write transaction."""
+        self._database.check()
         with trouble.translated(self._database.path), self._database.lock.held():
             connection = self._connection = self._connection or self._connected()
             if sync is not self._synced:

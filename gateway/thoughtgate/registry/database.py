@@ -65,11 +65,23 @@ class Database:
             hide_parameters=True,
         )
         self._closed = False
+        self._same = _identity(path)
         event.listen(self._engine, "begin", _begin)
 
     def connect(self) -> sqlite3.Connection:
         """Return a connection of the caller's own, to be closed under the write lock."""
         return connect(self.path, patience=self.patience)
+
+    def check(self) -> None:
+        """Make sure that the name still leads to the file which is open.
+
+        Else what is written would be lost with the last connection, and nobody would know.
+
+        Raises:
+            StoreError: The file was removed or replaced.
+        """
+        if _identity(self.path) != self._same:
+            raise trouble.gone(self.path)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -78,6 +90,7 @@ class Database:
         Raises:
             StoreError: The database cannot be read.
         """
+        self.check()
         with trouble.translated(self.path), self._engine.connect() as connection:
             yield connection
 
@@ -88,6 +101,7 @@ class Database:
         Raises:
             StoreError: The database cannot be written; nothing was changed.
         """
+        self.check()
         with trouble.translated(self.path), self.lock.held(), self._engine.connect() as connection:
             with connection.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"}).begin():
                 yield connection
@@ -129,6 +143,15 @@ class Database:
         self._closed = True
         self._use.close()
         self.lock.close()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return which file has a name now; None when none has, or it cannot be told."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def revision(connection: Connection) -> int:

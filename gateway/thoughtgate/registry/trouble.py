@@ -51,6 +51,14 @@ def corrupt(path: Path, why: str) -> StoreCorrupt:
     )
 
 
+def gone(path: Path) -> StoreError:
+    """Return the error for a file that is no longer the one that was opened."""
+    return StoreError(
+        message=f"the registry {path} was removed or replaced while it was open; put it back, or "
+        "stop what runs on it and start again"
+    )
+
+
 def unusable(path: Path, error: OSError) -> StoreError:
     """Return the error for a path that the file system refuses."""
     if error.errno in _NO_ROOM_ERRNO:

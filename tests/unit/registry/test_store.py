@@ -11,7 +11,7 @@ import pytest
 from tests.support.registries import open_in
 from thoughtgate.core.calls import LOCAL, Principal
 from thoughtgate.core.domains import Domain, ToolDress
-from thoughtgate.core.errors import ConfigError, Conflict
+from thoughtgate.core.errors import ConfigError, Conflict, StoreError
 from thoughtgate.core.json import JsonObject, digest
 from thoughtgate.core.servers import (
     Era,
@@ -307,3 +307,18 @@ def test_a_decision_is_given_up_when_somebody_is_always_faster(registry: Registr
     with pytest.raises(Conflict):
         registry.decide(deciding)
     assert registry.server_names() == ("faster",)
+
+
+def test_a_registry_that_was_replaced_while_it_was_open_is_neither_read_nor_written(
+    registry: Registry, folder: Path
+) -> None:
+    path = registry.database.path
+    away = path.rename(path.with_name("away"))
+    path.write_bytes(away.read_bytes())
+    with pytest.raises(StoreError, match="removed or replaced"):
+        registry.revision()
+    with pytest.raises(StoreError, match="removed or replaced"):
+        registry.put_server(FULL_SERVER)
+    away.replace(path)
+    registry.put_server(FULL_SERVER)
+    assert registry.servers()
