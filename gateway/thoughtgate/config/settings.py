@@ -27,7 +27,7 @@ class GatewaySettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
         Meta(
             ge=1,
             le=64,
-            description="Processes that serve side by side, on one port and one registry.",
+            description="Processes that serve side by side, on one port and one registry: 1 to 64.",
         ),
     ] = 1
     allowed_hosts: Annotated[
