@@ -179,7 +179,7 @@ class _Exchange:
         self._interim = False
         self._status = 0
         self._error: UpstreamError | None = None
-        self._parts: deque[bytes] = deque()
+        self._parts: deque[bytes] | None = None
         self._waiting_bytes = 0
         self._paused = False
         self._released = False
@@ -244,6 +244,8 @@ class _Exchange:
         """Keep a part of the body for its reader."""
         if self.complete:
             return
+        if self._parts is None:
+            self._parts = deque()
         self._parts.append(data)
         self._waiting_bytes += len(data)
         self._wake()
@@ -267,8 +269,10 @@ class _Exchange:
     async def chunk(self) -> bytes:
         """Return the next bytes, `b""` at the end; see `Body.chunk`."""
         while True:
-            if self._parts:
+            if self._parts is not None:
                 part = self._parts.popleft()
+                if not self._parts:
+                    self._parts = None  # an empty deque is large, and many streams are silent
                 self._waiting_bytes -= len(part)
                 if self._paused and self._waiting_bytes <= WINDOW // 2:
                     self._paused = False
@@ -284,7 +288,7 @@ class _Exchange:
 
     def release(self) -> None:
         """Need no more; wait a moment for the end of the body, to keep the connection."""
-        self._parts.clear()
+        self._parts = None
         if self._connection is not None and not self._released:
             self._released = True
             self._waiting_bytes = 0
@@ -299,7 +303,7 @@ class _Exchange:
             self._drop()
 
     def _drop(self) -> None:
-        self._parts.clear()
+        self._parts = None
         if self._connection is not None:
             self._connection.abort()
 

@@ -5,8 +5,9 @@ Never sends a call twice unless it was provably not sent, or does no harm when r
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from thoughtgate.core.calls import Call, Listener
 from thoughtgate.core.errors import (
@@ -92,7 +93,7 @@ class Supervised:
         self._attempt: asyncio.Future[Link] = loop.create_future()
         self._waiting = 0
         self._following = asyncio.Lock()
-        self._quiet = asyncio.Event()
+        self._quiet: asyncio.Event | None = None
         self._reason = ""
         self._denied = False
         self._closed = False
@@ -197,13 +198,15 @@ class Supervised:
     async def quiet(self) -> None:
         """Return when no call is in flight."""
         while self.in_flight:
+            self._quiet = self._quiet or asyncio.Event()  # mostly nobody waits for that
             self._quiet.clear()
             await self._quiet.wait()
 
     def _done(self) -> None:
         self.in_flight -= 1
         self._used = self._now()
-        self._quiet.set()
+        if self._quiet is not None:
+            self._quiet.set()
 
     async def _attempts(self, call: Call, progress: Progress) -> Reply:
         try:
@@ -278,10 +281,8 @@ class Supervised:
         tasks: set[asyncio.Task[None]] = set()
         if self._role.tend is not None:
             tasks.add(loop.create_task(_run(self._role.tend(link))))
-        if self._role.idle:
-            tasks.add(loop.create_task(self._until_idle()))
         try:
-            await asyncio.wait([watching, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            await self._until_over((watching, *tasks))
         finally:
             for task in (watching, *tasks):
                 task.cancel()
@@ -291,14 +292,15 @@ class Supervised:
                 task.result()  # raises when it ended by a bug
         return None if watching.cancelled() else watching.result()
 
-    async def _until_idle(self) -> None:
-        """Return when nobody has used the connection for long enough."""
-        idle = self._role.idle
-        while True:
+    async def _until_over(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
+        """Return when a task has ended, or nobody has used the connection for long enough."""
+        idle, ended = self._role.idle, set[asyncio.Task[Any]]()
+        while not ended:
             rest = idle if self.busy else self._used + idle - self._now()
-            if rest <= 0:
+            if idle and rest <= 0:
                 return
-            await asyncio.sleep(rest)
+            limit = rest if idle else None
+            ended, _ = await asyncio.wait(tasks, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
 
     def _opened(self, link: Link) -> None:
         self._link = link
