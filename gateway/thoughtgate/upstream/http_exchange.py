@@ -12,6 +12,7 @@ from thoughtgate.core.calls import Call
 from thoughtgate.core.errors import (
     Malformed,
     UpstreamDenied,
+    UpstreamError,
     UpstreamGarbled,
     UpstreamLost,
     UpstreamReplied,
@@ -19,7 +20,7 @@ from thoughtgate.core.errors import (
 from thoughtgate.upstream.hearing import Hearing
 from thoughtgate.upstream.ports import Body, HttpReply
 from thoughtgate.upstream.waiting import garbled, replied
-from thoughtgate.wire import methods
+from thoughtgate.wire import codes, methods
 from thoughtgate.wire.messages import BadMessage, Failure, Notification, Reply, Request, decode
 from thoughtgate.wire.sse import Event, EventParser
 from thoughtgate.wire.strict import MAX_RESULT
@@ -29,6 +30,7 @@ EVENTS_TYPE = "text/event-stream"
 ACCEPT_BOTH = f"{JSON_TYPE}, {EVENTS_TYPE}"
 
 _GATEWAY_FAULTS = frozenset({502, 503, 504})
+_OF_THE_NEWER_ERA = frozenset({codes.UNSUPPORTED_VERSION, codes.HEADER_MISMATCH})
 _ERROR_BODY = 256 * 1024
 
 
@@ -106,6 +108,27 @@ async def check_status(reply: HttpReply) -> None:
     raise UpstreamGarbled(
         message=f"status {status} without a JSON-RPC error", data={"status": status}
     )
+
+
+class Forgotten(UpstreamError):
+    """The server does not know our session any more; the request was not carried out."""
+
+
+async def check_session(reply: HttpReply) -> None:
+    """Check the status of a reply to a request of a session; see `check_status`.
+
+    Raises:
+        Forgotten: There is no such session, or there are none at all any more.
+    """
+    if reply.status == 404:
+        reply.body.close()
+        raise Forgotten(message="the server has forgotten the session")
+    try:
+        await check_status(reply)
+    except UpstreamReplied as error:
+        if reply.status == 400 and error.rpc_code in _OF_THE_NEWER_ERA:
+            raise Forgotten(message="the server knows no sessions") from None
+        raise
 
 
 async def read_answer(reply: HttpReply, asked: Asked) -> Reply | None:

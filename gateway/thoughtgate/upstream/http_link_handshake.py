@@ -12,6 +12,7 @@ from typing import TypeVar
 from thoughtgate.core.calls import Call
 from thoughtgate.core.errors import (
     UpstreamError,
+    UpstreamGarbled,
     UpstreamLost,
     UpstreamReplied,
     UpstreamUnreachable,
@@ -27,12 +28,14 @@ from thoughtgate.upstream.http_exchange import (
     EVENTS_TYPE,
     JSON_TYPE,
     Asked,
+    Forgotten,
+    check_session,
     check_status,
     drain,
     read_answer,
 )
 from thoughtgate.upstream.http_rules import server_headers
-from thoughtgate.upstream.http_watch import Pace, follow, heard
+from thoughtgate.upstream.http_watch import OTHER_ERA, Pace, follow, heard, until_over
 from thoughtgate.upstream.ports import Changed, Counts, HttpClient, HttpReply, HttpRequest, Peer
 from thoughtgate.wire import handshake, methods
 from thoughtgate.wire.messages import Failure, Reply, encode_notification, encode_request
@@ -55,10 +58,6 @@ _NO_REPLAY = frozenset({400, 404, 405, 406, 410, 501})
 
 _SHORTEST_RETRY = 0.02
 _LONGEST_RETRY = 30.0
-
-
-class _Forgotten(UpstreamError):
-    """The server does not know our session any more; the request was not carried out."""
 
 
 class HandshakeHttpLink:
@@ -90,13 +89,14 @@ class HandshakeHttpLink:
         self._home = home
         self._waiting: dict[int, Asked] = {}
         self._last_heard: str | None = None
+        self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._side: set[asyncio.Task[None]] = set()
         self._hearing = Hearing(home, dialect.declared, self.counts, self._send)
 
     @property
     def lost(self) -> bool:
-        """Return False: each request has a connection of its own, and a session can be renewed."""
-        return False
+        """Tell whether no session can be had any more; each request has its own connection."""
+        return self._over.done()
 
     @property
     def questions(self) -> int:
@@ -144,9 +144,10 @@ class HandshakeHttpLink:
         self._send(encode_notification(method, params or None))
 
     async def watch(self, changed: Changed) -> str:
-        """Follow the server's own notifications; never returns, a session can be renewed."""
+        """Follow the server's own notifications until no session can be had; see `Link.watch`."""
         self._hearing.changed = changed
-        return await follow(self._listen, _nothing if self._home.private else partial(changed, ""))
+        gap = _nothing if self._home.private else partial(changed, "")
+        return await until_over(self._over, follow(self._listen, gap))
 
     async def aclose(self) -> None:
         """Give the session back within a bound."""
@@ -165,20 +166,28 @@ class HandshakeHttpLink:
         epoch = self._epoch
         try:
             return await ask()
-        except _Forgotten:
+        except Forgotten:
             await self._renew(epoch)
         try:
             return await ask()
-        except _Forgotten:
+        except Forgotten:
             raise UpstreamUnreachable(message="the server forgets its sessions at once") from None
 
     async def _renew(self, epoch: int) -> None:
         async with self._renewing:
             if self._epoch == epoch:
-                await self.greet()
+                await self._greet_again()
                 self._renewed.set()
                 if self._hearing.changed is not None:
                     self._hearing.changed("")  # a server that forgot was likely restarted
+
+    async def _greet_again(self) -> None:
+        try:
+            await self.greet()
+        except (UpstreamReplied, UpstreamGarbled):
+            if not self._over.done():
+                self._over.set_result(OTHER_ERA)
+            raise UpstreamUnreachable(message="the server opens no sessions any more") from None
 
     async def _call(self, call: Call) -> Reply:
         if call.log_level is not None and "logging" in self.peer.capabilities:
@@ -221,10 +230,7 @@ class HandshakeHttpLink:
         session = {} if opening else self._session_headers()
         reply = await self._post(encode_request(asked.id, method, params), headers | session)
         asked.begun = True
-        if reply.status == 404 and handshake.SESSION_HEADER in session:
-            reply.body.close()
-            raise _Forgotten(message="the server has forgotten the session")
-        await check_status(reply)
+        await (check_session(reply) if handshake.SESSION_HEADER in session else check_status(reply))
         if opening:
             self._session = reply.headers.get(handshake.SESSION_HEADER, "")
         self._waiting[asked.id] = asked

@@ -3,12 +3,19 @@
 Never opens a session; giving up a call is closing its stream.
 """
 
+import asyncio
 import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 
 from thoughtgate.core.calls import Call
-from thoughtgate.core.errors import SchemaRejected, UpstreamLost
+from thoughtgate.core.errors import (
+    SchemaRejected,
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamLost,
+    UpstreamReplied,
+)
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era, HttpTransport
 from thoughtgate.core.tools import Item, Tool
@@ -24,7 +31,7 @@ from thoughtgate.upstream.http_exchange import (
     read_answer,
 )
 from thoughtgate.upstream.http_rules import server_headers
-from thoughtgate.upstream.http_watch import LONGEST_STREAM, heard
+from thoughtgate.upstream.http_watch import LONGEST_STREAM, OTHER_ERA, heard, until_over
 from thoughtgate.upstream.listening import Listening
 from thoughtgate.upstream.ports import Changed, Counts, HttpClient, HttpReply, HttpRequest, Peer
 from thoughtgate.wire import methods, stateless
@@ -34,6 +41,12 @@ from thoughtgate.wire.strict import MAX_RESULT
 
 _REMEMBERED = 4096
 """Tool definitions whose mirrored arguments are remembered."""
+
+
+_LOOK = 2.0
+"""Seconds in which a server that refused a call must say which era it speaks."""
+
+_REFUSED = frozenset({400, 404, 405})
 
 
 class StatelessHttpLink:
@@ -61,13 +74,14 @@ class StatelessHttpLink:
         self._dialect = dialect
         self._ids = itertools.count(1)
         self._mirrored: dict[str, tuple[ParamHeader, ...]] = {}
+        self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._hearing = Hearing(home, {}, self.counts)
         self._listening = Listening(home, self._listen, longest=LONGEST_STREAM)
 
     @property
     def lost(self) -> bool:
-        """Return False: each request has a connection of its own."""
-        return False
+        """Tell whether the server speaks another era now; each request has its own connection."""
+        return self._over.done()
 
     @property
     def questions(self) -> int:
@@ -94,7 +108,13 @@ class StatelessHttpLink:
         headers = param_headers(self._wanted(call.found), call.arguments)
         if call.trace is not None:
             headers["traceparent"] = format_traceparent(call.trace)
-        return self._dialect.read(await self._exchange(asked, method, params, headers))
+        reply = await self._post(asked, method, params, headers)
+        try:
+            return self._dialect.read(await self._answer(reply, asked))
+        except (UpstreamReplied, UpstreamGarbled):
+            if reply.status in _REFUSED:
+                await self._look_again()
+            raise
 
     async def subscribe(self, uri: str) -> None:
         """Follow a resource; see `Link.subscribe`."""
@@ -108,13 +128,27 @@ class StatelessHttpLink:
         """Do nothing: a client of this era has nothing to tell that no request carries."""
 
     async def watch(self, changed: Changed) -> str:
-        """Follow the server's own notifications; never returns, since there is no connection."""
+        """Follow the server's own notifications until it speaks another era; see `Link.watch`."""
         self._hearing.changed = changed
+        return await until_over(self._over, self._followed(changed))
+
+    async def _followed(self, changed: Changed) -> str:
         await self._listening.hold(self.peer, partial(changed, ""))
         return "is not followed any more"
 
     async def aclose(self) -> None:
         """Do nothing: there is no connection of its own to end."""
+
+    async def _look_again(self) -> None:
+        """Find out whether a server that refused a call still speaks this era."""
+        try:
+            async with asyncio.timeout(_LOOK):
+                await self._dialect.greet(self.request)
+        except (UpstreamReplied, UpstreamGarbled):
+            if not self._over.done():
+                self._over.set_result(OTHER_ERA)
+        except (UpstreamError, TimeoutError):
+            return
 
     async def _listen(self, wanted: JsonObject, agreed: Callable[[JsonObject], None]) -> bytes:
         """Hold one `subscriptions/listen` until its stream ends; see `Listen`."""
@@ -132,7 +166,9 @@ class StatelessHttpLink:
     async def _exchange(
         self, asked: Asked, method: str, params: JsonObject, headers: dict[str, str]
     ) -> Reply:
-        reply = await self._post(asked, method, params, headers)
+        return await self._answer(await self._post(asked, method, params, headers), asked)
+
+    async def _answer(self, reply: HttpReply, asked: Asked) -> Reply:
         await check_status(reply)
         result = await read_answer(reply, asked)
         if result is None:

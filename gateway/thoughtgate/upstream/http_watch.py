@@ -5,7 +5,7 @@ Never tries again where the server has said that it has no such stream.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from thoughtgate.core.errors import UpstreamError, UpstreamLost
@@ -15,6 +15,9 @@ FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 LONGEST_STREAM = 600.0
 """Seconds after which a stream is opened anew: it may be half open, and nobody would know."""
+
+OTHER_ERA = "speaks another era now"
+"""Why a link is over whose server was replaced by one that does not know our requests."""
 
 SHORTEST_SILENCE = 30.0
 """Seconds of silence that never count against a stream."""
@@ -78,6 +81,28 @@ class Pace:
         """Wait, longer every time."""
         pause, self._pause = self._pause, min(self._pause * 2, LONGEST_PAUSE)
         await asyncio.sleep(pause)
+
+
+async def until_over(over: "asyncio.Future[str]", following: Awaitable[str]) -> str:
+    """Follow a server until its link is over; return why it is."""
+    now = asyncio.get_running_loop().time
+    bound = asyncio.timeout(None)
+
+    def end(_: "asyncio.Future[str]") -> None:
+        with suppress(RuntimeError):  # whoever follows has just been cancelled
+            bound.reschedule(now())
+
+    try:
+        async with bound:
+            over.add_done_callback(end)
+            try:
+                return await following
+            finally:
+                over.remove_done_callback(end)
+    except TimeoutError:
+        if not bound.expired():
+            raise
+        return over.result()
 
 
 async def follow(open_one: Callable[[Pace], Awaitable[bool]], changed: Callable[[], None]) -> str:

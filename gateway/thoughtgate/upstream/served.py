@@ -13,6 +13,7 @@ from thoughtgate.core.calls import Call, Listener, Result
 from thoughtgate.core.errors import (
     Overloaded,
     UpstreamError,
+    UpstreamGarbled,
     UpstreamReplied,
     UpstreamTimeout,
     UpstreamUnreachable,
@@ -342,7 +343,7 @@ class Served:
         listed = False
         try:
             async with asyncio.timeout(self.server.start_timeout):
-                link = await self._opener(self.server, era, self._shared.home)
+                link = await self._opened(era, self._shared.home)
                 await self._lister.read(link)
             listed = True
         except TimeoutError:
@@ -357,11 +358,20 @@ class Served:
     async def _open_private(self, home: Home) -> Link:
         try:
             async with asyncio.timeout(self.server.start_timeout):
-                link = await self._opener(self.server, self._known, home)
+                link = await self._opened(self._known, home)
         except TimeoutError:
             raise self._not_ready() from None
         self._known = link.peer.era
         return link
+
+    async def _opened(self, era: Era | None, home: Home) -> Link:
+        """Open a link in the era that was spoken last, else in the one that is spoken now."""
+        try:
+            return await self._opener(self.server, era, home)
+        except (UpstreamReplied, UpstreamGarbled):
+            if era is self.server.era:
+                raise
+        return await self._opener(self.server, self.server.era, home)
 
     def _not_ready(self) -> UpstreamUnreachable:
         seconds = self.server.start_timeout

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from tests.support.raw_http import Wire, raw_http
 from tests.support.upstreams import http_server, rig
 from tests.support.waiting import within
-from thoughtgate.core.errors import UpstreamUnreachable
-from thoughtgate.core.servers import Era, Server, StdioTransport
+from thoughtgate.core.errors import UpstreamError, UpstreamUnreachable
+from thoughtgate.core.servers import Era, Server, Sharing, StdioTransport
 
 NEW = "2026-07-28"
 DISCOVERED = {
@@ -99,4 +100,49 @@ async def test_events_that_are_no_json_are_passed_over() -> None:
             await wire.reply(body, extra="content-type: text/event-stream\r\n")
 
     async with raw_http(serve) as server, rig(http_server(server.url, era=Era.STATELESS)) as made:
+        await within(made.send("echo"))
+
+
+class Turncoat:
+    """A server that speaks one era, refuses requests of the other, and may be replaced."""
+
+    def __init__(self, era: Era) -> None:
+        self.era = era
+
+    async def serve(self, wire: Wire) -> None:
+        while (seen := await wire.request()) is not None:
+            message = json.loads(seen.body) if seen.body else {}
+            new = seen.header("mcp-method") is not None
+            old = message.get("method") == "initialize" or seen.header("mcp-session-id") is not None
+            if "id" not in message:
+                await wire.reply(b"", status=202 if message else 405)
+            elif new if self.era is Era.STATELESS else old and not new:
+                welcome = {"protocolVersion": "2025-11-25", "serverInfo": {}}
+                result = {**DISCOVERED, **welcome, "tools": [], "content": []}
+                session = "" if new else "mcp-session-id: s\r\n"
+                extra = f"content-type: application/json\r\n{session}"
+                await wire.reply(told(message, result), extra=extra)
+            else:
+                code = -32022 if self.era is Era.STATELESS else -32600
+                error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": "no"}}
+                extra = "content-type: application/json\r\n"
+                await wire.reply(json.dumps(error).encode(), status=400, extra=extra)
+
+
+@pytest.mark.parametrize("sharing", [Sharing.SHARED, None])
+@pytest.mark.parametrize(
+    ("first", "then"), [(Era.STATELESS, Era.HANDSHAKE), (Era.HANDSHAKE, Era.STATELESS)]
+)
+async def test_a_server_that_comes_back_in_the_other_era_costs_one_call_at_most(
+    first: Era, then: Era, sharing: Sharing | None
+) -> None:
+    peer = Turncoat(first)
+    async with (
+        raw_http(peer.serve) as server,
+        rig(http_server(server.url, sharing=sharing)) as made,
+    ):
+        await within(made.send("echo"))
+        peer.era = then
+        with suppress(UpstreamError):
+            await within(made.send("echo"))
         await within(made.send("echo"))
