@@ -43,7 +43,9 @@ class Cycle(RequestResponseCycle):
         """Send a part of the reply, when the client has room for it."""
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()
-        if self.disconnected or self.transport.is_closing():  # uvloop refuses to write then
+        if self.transport.is_closing():  # uvloop refuses to write then
+            self.disconnected = True
+        if self.disconnected:
             return
         if not self.response_started:
             self._start(message)

@@ -79,11 +79,14 @@ async def test_a_whole_reply_is_one_write(data: bytes) -> None:
     assert not wire.closed
 
 
-async def test_nothing_is_written_to_a_connection_that_has_closed_already() -> None:
+async def test_nothing_is_written_to_a_connection_that_has_closed_already(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     wire = Wire()
     wire.close()
     await served(start(length(b"{}")), body(b"{}"), wire=wire)
     assert wire.writes == []
+    assert not caplog.records  # that a client has left is no mistake of ours
 
 
 async def test_the_head_of_a_stream_waits_for_nothing() -> None:
