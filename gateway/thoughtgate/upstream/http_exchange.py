@@ -31,6 +31,7 @@ ACCEPT_BOTH = f"{JSON_TYPE}, {EVENTS_TYPE}"
 
 _GATEWAY_FAULTS = frozenset({502, 503, 504})
 _OF_THE_NEWER_ERA = frozenset({codes.UNSUPPORTED_VERSION, codes.HEADER_MISMATCH})
+_BOM = b"\xef\xbb\xbf"
 _ERROR_BODY = 256 * 1024
 
 
@@ -139,7 +140,7 @@ async def read_answer(reply: HttpReply, asked: Asked) -> Reply | None:
     """
     kind = media_type(reply)
     if kind == JSON_TYPE:
-        return _outcome(_read(await reply.read(asked.limit)), asked)
+        return _outcome(_read((await reply.read(asked.limit)).removeprefix(_BOM)), asked)
     if kind == EVENTS_TYPE:
         return await _read_events(reply, asked)
     reply.body.close()

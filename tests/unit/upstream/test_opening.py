@@ -103,6 +103,16 @@ async def test_events_that_are_no_json_are_passed_over() -> None:
         await within(made.send("echo"))
 
 
+async def test_a_byte_order_mark_before_an_answer_is_passed_over() -> None:
+    async def serve(wire: Wire) -> None:
+        while (seen := await wire.request()) is not None:
+            body = told(json.loads(seen.body), {**DISCOVERED, "tools": [], "content": []})
+            await wire.reply(b"\xef\xbb\xbf" + body, extra="content-type: application/json\r\n")
+
+    async with raw_http(serve) as server, rig(http_server(server.url, era=Era.STATELESS)) as made:
+        await within(made.send("echo"))
+
+
 class Turncoat:
     """A server that speaks one era, refuses requests of the other, and may be replaced."""
 
