@@ -7,14 +7,12 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.support.children import children
 from tests.support.gate import START, Home, command, gate, home, python_server, starting
 from tests.support.waiting import until, within
 from thoughtgate.cli.exits import Exit
@@ -22,11 +20,6 @@ from thoughtgate.testing.fake_http import fake_http
 from thoughtgate.testing.fake_server import FakeServer
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-
-glibc = pytest.mark.skipif(
-    "CS_GNU_LIBC_VERSION" not in os.confstr_names or sys.platform != "linux",
-    reason="another C library has another allocator",
-)
 
 
 @pytest.fixture
@@ -69,28 +62,6 @@ def test_a_gateway_that_is_told_to_stop_ends_well(place: Home, number: signal.Si
         running.process.send_signal(number)
         assert running.process.wait(START) == Exit.OK
     assert "Traceback" not in running.words
-
-
-@glibc
-def test_a_gateway_begins_again_as_the_same_process_with_an_allocator_that_gives_back(
-    tmp_path: Path,
-) -> None:
-    fake = python_server("fake", "thoughtgate.testing.fake_server")
-    with gate(home(tmp_path, fake)) as running:
-        assert b"PYTHONMALLOC=malloc" in variables(running.process.pid)
-        (child,) = children(running.process.pid)
-        assert not [one for one in variables(child) if one.startswith(b"PYTHONMALLOC")]
-    assert running.process.returncode == Exit.OK
-
-
-@glibc
-def test_a_gateway_keeps_the_allocator_that_its_user_chose(tmp_path: Path) -> None:
-    with gate(home(tmp_path, PYTHONMALLOC="pymalloc")) as running:
-        assert b"PYTHONMALLOC=pymalloc" in variables(running.process.pid)
-
-
-def variables(pid: int) -> list[bytes]:
-    return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
 
 
 def test_a_gateway_that_still_waits_for_a_server_stops_at_once(tmp_path: Path) -> None:

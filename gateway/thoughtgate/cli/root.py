@@ -12,7 +12,6 @@ from typing import Any
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from thoughtgate.cli.allocator import take_allocator
 from thoughtgate.cli.door import Door, say_bugs
 from thoughtgate.cli.lazy import LazyCommands, Place
 from thoughtgate.cli.logs import log_to_stderr
@@ -146,7 +145,6 @@ def completion(shell: str) -> None:
 
 def main() -> None:
     """Run the command line."""
-    take_allocator(sys.argv[1:])
     _hold_standard_streams()
     log_to_stderr("error", warn_of=_TRACES)
     say_bugs()

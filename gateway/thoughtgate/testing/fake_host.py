@@ -56,7 +56,7 @@ class FakeServer:
         self.followed = Followed()
         self._standing: dict[str, Out] = {}
         self._joined = asyncio.Event()
-        self._turns: dict[MessageId, Turn] = {}
+        self._turns: dict[tuple[str, MessageId], Turn] = {}
         self._asked: dict[MessageId, asyncio.Future[JsonObject]] = {}
         self._last_asked = 1000
         self._methods: Mapping[str, Callable[[Turn], Awaitable[None]]] = {
@@ -131,7 +131,8 @@ class FakeServer:
             self._answered(message)
             return
         if isinstance(message, Notification):
-            self._told(message)
+            session = (headers or {}).get(handshake.SESSION_HEADER, "") or out.session
+            self._told(message, session)
             return
         turn = Turn(
             server=self,
@@ -141,11 +142,12 @@ class FakeServer:
             headers=headers or {},
             cancelled=cancelled or asyncio.Event(),
         )
-        self._turns[message.id] = turn
+        key = (turn.session, message.id)  # sessions count their requests alike
+        self._turns[key] = turn
         try:
             await self._serve(turn)
         finally:
-            self._turns.pop(message.id, None)
+            self._turns.pop(key, None)
 
     async def ask(self, method: str, out: Out, params: JsonObject) -> JsonObject:
         """Send a request of the server's own and return what came back."""
@@ -295,11 +297,11 @@ class FakeServer:
     async def _nothing(self, turn: Turn) -> None:
         await turn.reply({})
 
-    def _told(self, message: Notification) -> None:
+    def _told(self, message: Notification, session: str) -> None:
         if message.method == methods.CANCELLED:
             id_ = methods.read_cancelled(message.params)
             self.cancels.append(id_)
-            turn = self._turns.get(id_)
+            turn = self._turns.get((session, id_))
             if turn is not None:
                 self.log.note("cancelled", tool=turn.tool, arguments=turn.arguments)
                 turn.cancelled.set()

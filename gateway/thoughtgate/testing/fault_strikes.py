@@ -198,7 +198,8 @@ async def _progress(fault: Fault, turn: Turn, serve: Serve) -> None:
         token = turn.meta.get("progressToken")
         await turn.notify(methods.PROGRESS, {"progressToken": token, "progress": step})
         await asyncio.sleep(fault.seconds or 0.001)
-    await serve(turn)
+    if not turn.cancelled.is_set():
+        await serve(turn)
 
 
 async def _storm(fault: Fault, turn: Turn, serve: Serve) -> None:
