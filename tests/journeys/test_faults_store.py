@@ -107,7 +107,7 @@ async def test_where_audit_is_required_a_full_disk_refuses_calls_until_there_is_
     async with asyncio.timeout(START):
         while "isError" in (await strict.write(3)).result:  # until the log has tried again
             continue
-    assert strict.ran() == [1, 3]
+    assert [n for n in strict.ran() if n in {1, 2, 3}] == [1, 3]
 
 
 async def test_calls_go_on_while_another_program_holds_the_registry(lenient: Place) -> None:

@@ -172,6 +172,14 @@ class FakeServer:
         """Learn that a session listens no more."""
         self._standing.pop(session, None)
 
+    def ended(self, session: str) -> None:
+        """Forget a session that its client has ended, and give up what is served in it."""
+        self.memory.pop(session, None)
+        for (of, _), turn in self._turns.items():
+            if of == session and turn.task is not None:
+                turn.cancelled.set()
+                turn.task.cancel()
+
     async def standing(self, session: str) -> Out:
         """Return where a session hears what belongs to no call, as soon as it listens."""
         while session not in self._standing:

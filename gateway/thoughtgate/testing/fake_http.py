@@ -122,7 +122,7 @@ class FakeHttp:
             await self._post(headers, body, out)
         elif method == "DELETE":
             self.sessions.discard(session)
-            self.server.memory.pop(session, None)
+            self.server.ended(session)
             await out.whole(b"", 200)
         elif not self.manners.streams:
             await out.whole(b"", 405)

@@ -150,6 +150,7 @@ class Turn:
     out: Out
     headers: Mapping[str, str] = field(default_factory=dict)
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[Any] | None = field(default_factory=asyncio.current_task)
 
     @property
     def session(self) -> str:
