@@ -16,7 +16,7 @@ import pytest_asyncio
 from mcp import Client
 
 from tests.support.admin import AdminClient
-from tests.support.attacker import connected
+from tests.support.attacker import refuses
 from tests.support.children import alive, children
 from tests.support.gate import START, STOP, Gate, gated, home, python_server
 from tests.support.old_client import OldClient
@@ -67,15 +67,6 @@ def hanging(web: FakeHttp) -> int:
 def admin(running: Gate) -> AdminClient:
     token = (running.home.state / TOKEN_FILE).read_text(encoding="utf-8").strip()
     return AdminClient(url=running.url(), token=token)
-
-
-def refuses(url: str) -> bool:
-    """Tell whether nobody listens there any more."""
-    try:
-        connected(url).close()
-    except ConnectionRefusedError:
-        return True
-    return False
 
 
 def folders(place: Path) -> list[Path]:

@@ -19,7 +19,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.admin import AdminClient
-from tests.support.attacker import connected
+from tests.support.attacker import refuses
 from tests.support.children import alive, children
 from tests.support.gate import ROOT, START, STOP, Gate, Home, gated, home, server_table
 from tests.support.old_client import OldClient
@@ -263,12 +263,3 @@ async def test_a_second_signal_ends_calls_between_workers_at_once(tmp_path: Path
         assert not any(map(alive, every))
         for client in both:
             client.drop()
-
-
-def refuses(url: str) -> bool:
-    """Tell whether nobody listens there any more."""
-    try:
-        connected(url).close()
-    except ConnectionRefusedError:
-        return True
-    return False

@@ -51,6 +51,17 @@ def connected(url: str) -> socket.socket:
     return socket.create_connection((where.hostname, where.port), timeout=GUARD)
 
 
+def refuses(url: str) -> bool:
+    """Tell whether nobody listens there any more."""
+    try:
+        connected(url).close()
+    except ConnectionRefusedError:
+        return True
+    except ConnectionResetError:
+        pass  # the listener closed with this one still in its queue
+    return False
+
+
 def asked(url: str, data: bytes) -> bytes:
     """Send bytes and return everything that comes back until the connection ends."""
     with connected(url) as line:

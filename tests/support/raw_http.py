@@ -97,6 +97,7 @@ async def raw_http(
         task = asyncio.get_running_loop().create_task(serve(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
+        task.add_done_callback(lambda _: writer.close())  # it may not even have begun
 
     listener = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
     server.refuse = listener.close

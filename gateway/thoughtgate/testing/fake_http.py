@@ -63,6 +63,7 @@ class FakeHttp:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self.connections.add(task)
         task.add_done_callback(self.connections.discard)
+        task.add_done_callback(lambda _: writer.transport.abort())  # it may not even have begun
 
     def cut(self) -> None:
         """Cut every connection, as a crash would."""
