@@ -72,12 +72,53 @@ class HttpTransport:
     sse: bool = False
 
 
+class Streaming(StrEnum):
+    """What the messages of a streaming gRPC method become: one array, or only the last of them."""
+
+    ARRAY = "array"
+    LAST = "last"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """Files in PEM form that a TLS connection uses; empty means the system's authorities, none.
+
+    `cert` holds our own certificate with its chain, `key` its key: both or neither. `name` is the
+    name that the server's certificate must have, where that is not the host of the URL.
+    """
+
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrpcTransport:
+    """A gRPC server: one that speaks `thoughtgate.tools.v1`, or any whose methods become tools.
+
+    `url` is `grpc://HOST:PORT`, or with TLS `grpcs://HOST[:PORT]`; `headers` are sent as metadata
+    with every RPC. `reflect` names what becomes tools, `package.Service` or
+    `package.Service/Method`, `*` for everything; empty means that the server speaks our own
+    protocol. `descriptor_set` is a file that stands for reflection. `bidi` allows methods in which
+    both sides stream.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    reflect: tuple[str, ...] = ()
+    descriptor_set: str = ""
+    streaming: Streaming = Streaming.ARRAY
+    bidi: bool = False
+    tls: Tls = field(default_factory=Tls)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalTransport:
     """Tools that live in this process."""
 
 
-Transport = StdioTransport | HttpTransport | LocalTransport
+Transport = StdioTransport | HttpTransport | GrpcTransport | LocalTransport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

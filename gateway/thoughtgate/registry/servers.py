@@ -5,6 +5,7 @@ user information, a query or a fragment. Everything else is plain.
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, get_type_hints
 from urllib.parse import urlsplit, urlunsplit
 
@@ -14,15 +15,20 @@ from sqlalchemy.dialects.sqlite import insert
 
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import (
+    GrpcTransport,
     HttpTransport,
     LocalTransport,
     Server,
     StdioTransport,
+    Streaming,
+    Tls,
     Transport,
 )
 from thoughtgate.registry import sealing, tables
 from thoughtgate.registry.values import Stamp, check_name, from_json, to_json
 from thoughtgate.registry.vault import KeyUse, Place, Sealed, Vault
+
+_HTTP, _GRPC = frozenset({"http", "https"}), frozenset({"grpc", "grpcs"})
 
 _ENV, _HEADER, _URL = "env:", "header:", "url"
 
@@ -172,8 +178,23 @@ def _split(transport: Transport) -> tuple[dict[str, object], dict[str, str]]:
                 hidden[_URL] = url
             older = {"sse": True} if sse else {}
             return {"kind": "http", "url": shown, **older}, hidden
+        case GrpcTransport():
+            return _split_grpc(transport)
         case LocalTransport():
             return {"kind": "local"}, {}
+
+
+def _split_grpc(transport: GrpcTransport) -> tuple[dict[str, object], dict[str, str]]:
+    plain: dict[str, object] = {
+        "kind": "grpc",
+        "url": _without_secrets(transport.url, _GRPC),
+        "reflect": list(transport.reflect),
+        "descriptor_set": transport.descriptor_set,
+        "streaming": transport.streaming.value,
+        "bidi": transport.bidi,
+        "tls": asdict(transport.tls),
+    }
+    return plain, {_HEADER + name: value for name, value in transport.headers.items()}
 
 
 def _join(plain: Mapping[str, Any], hidden: Mapping[str, str]) -> Transport:
@@ -186,6 +207,16 @@ def _join(plain: Mapping[str, Any], hidden: Mapping[str, str]) -> Transport:
             url = hidden.get(_URL) or plain["url"]
             sse = plain.get("sse", False)
             return HttpTransport(url=url, headers=_under(_HEADER, hidden), sse=sse)
+        case "grpc":
+            return GrpcTransport(
+                url=plain["url"],
+                headers=_under(_HEADER, hidden),
+                reflect=tuple(plain["reflect"]),
+                descriptor_set=plain["descriptor_set"],
+                streaming=Streaming(plain["streaming"]),
+                bidi=plain["bidi"],
+                tls=Tls(**plain["tls"]),
+            )
         case _:
             return LocalTransport()
 
@@ -198,17 +229,18 @@ def _under(prefix: str, hidden: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _without_secrets(url: str) -> str:
+def _without_secrets(url: str, schemes: frozenset[str] = _HTTP) -> str:
     """Return scheme, host, port and path.
 
     Raises:
-        ConfigError: Not an http or https URL.
+        ConfigError: Not a URL of these schemes.
     """
     try:
         parts = urlsplit(url)
     except ValueError:
         raise ConfigError(message="the server's URL is malformed") from None
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ConfigError(message="a server's URL must begin with http:// or https:// and a host")
+    if parts.scheme not in schemes or not parts.hostname:
+        begin = " or ".join(f"{scheme}://" for scheme in sorted(schemes))
+        raise ConfigError(message=f"a server's URL must begin with {begin} and a host")
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path, "", ""))

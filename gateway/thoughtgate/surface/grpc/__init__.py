@@ -1,0 +1,1 @@
+"""What clients see over gRPC. Never loaded unless it is switched on."""
