@@ -1,0 +1,1 @@
+"""Messages of server reflection, in the shape of the public protocol."""
