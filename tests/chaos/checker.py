@@ -19,7 +19,7 @@ OUTCOMES = frozenset({*UNDONE, "unknown"})
 
 SERVERS = frozenset({
     "upstream_unreachable", "upstream_lost", "upstream_timeout", "upstream_garbled",
-    "upstream_denied", "invalid_result",
+    "upstream_denied", "upstream_refused", "upstream_failed", "invalid_result",
 })  # fmt: skip
 """The codes of errors that a run may bring, and that are a server's fault."""
 

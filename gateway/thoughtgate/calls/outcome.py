@@ -14,6 +14,7 @@ from thoughtgate.core.errors import (
     InvalidArguments,
     InvalidResult,
     Overloaded,
+    UpstreamRefused,
     UpstreamReplied,
 )
 
@@ -82,6 +83,8 @@ def _reason(error: GateError) -> str:
         return ", ".join(places)[:_MAX_REASON]
     if isinstance(error, UpstreamReplied):
         return f"the server replied with code {error.rpc_code}"
+    if isinstance(error, UpstreamRefused):
+        return f"the server refused the call with {error.data.get('grpcStatus', 'a status')}"
     if isinstance(error, CallerReplied):
         return f"the client, asked for something, replied with code {error.rpc_code}"
     return error.message[:_MAX_REASON]

@@ -20,6 +20,8 @@ Never carries a secret or an argument value; `data` is JSON and may reach a clie
     │   ├── UpstreamTimeout        no answer within the deadline: outcome unknown
     │   ├── UpstreamGarbled        it spoke, but not the protocol
     │   ├── UpstreamDenied         it refuses our credentials; an operator must act
+    │   ├── UpstreamRefused        it will not carry out this call, and says why
+    │   ├── UpstreamFailed         it failed while carrying it out: outcome unknown
     │   └── InvalidResult          its result breaks its own output schema; carries problems
     ├── SchemaRejected             a schema that may not be registered
     ├── StoreError                 the registry's database
@@ -85,6 +87,8 @@ class UnknownTarget(CallerError):
             message="; ".join([f"unknown {kind}: {name[:120]}", *filter(None, advice)]),
             data={"nearest": list(nearest)} if nearest else {},
         )
+        self.name = name
+        self.kind = kind
 
 
 class InvalidArguments(CallerError):
@@ -194,6 +198,20 @@ class UpstreamDenied(UpstreamError):
 
     code = "upstream_denied"
     outcome = "not_done"
+
+
+class UpstreamRefused(UpstreamError):
+    """The tool server will not carry out this call; `data` has its `grpcStatus`, and details."""
+
+    code = "upstream_refused"
+    outcome = "not_done"
+
+
+class UpstreamFailed(UpstreamError):
+    """The tool server failed while it carried the call out: the outcome is unknown."""
+
+    code = "upstream_failed"
+    outcome = "unknown"
 
 
 OUTCOMES: Mapping[str, str] = {

@@ -12,6 +12,7 @@ from thoughtgate.core.errors import (
     InvalidResult,
     Malformed,
     UpstreamDenied,
+    UpstreamRefused,
     UpstreamReplied,
     UpstreamUnreachable,
 )
@@ -60,6 +61,6 @@ def _status(error: GateError) -> OutcomeStatus:
         return OutcomeStatus.NOT_SENT
     if isinstance(error, InvalidResult):
         return OutcomeStatus.INVALID
-    if isinstance(error, UpstreamReplied):
+    if isinstance(error, (UpstreamReplied, UpstreamRefused)):
         return OutcomeStatus.TOOL_ERROR
     return OutcomeStatus.UNKNOWN

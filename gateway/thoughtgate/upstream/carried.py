@@ -24,8 +24,10 @@ from thoughtgate.core.errors import (
     Overloaded,
     UpstreamDenied,
     UpstreamError,
+    UpstreamFailed,
     UpstreamGarbled,
     UpstreamLost,
+    UpstreamRefused,
     UpstreamReplied,
     UpstreamTimeout,
     UpstreamUnreachable,
@@ -51,6 +53,8 @@ _PLAIN: dict[str, type[GateError]] = {
         UpstreamTimeout,
         UpstreamGarbled,
         UpstreamDenied,
+        UpstreamRefused,
+        UpstreamFailed,
     )
 }
 _REPLIED: dict[str, type[UpstreamReplied] | type[CallerReplied]] = {

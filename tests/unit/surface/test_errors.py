@@ -43,11 +43,14 @@ FOR_MODELS = {
     "invalid_arguments", "caller_replied", "not_asked", "refused", "overloaded", "upstream_error",
     "upstream_unreachable",
     "upstream_denied", "upstream_lost", "upstream_timeout", "upstream_garbled", "invalid_result",
+    "upstream_refused", "upstream_failed",
 }  # fmt: skip
 
 OUTCOMES = {
     "upstream_unreachable": "not_sent",
     "upstream_denied": "not_done",
+    "upstream_refused": "not_done",
+    "upstream_failed": "unknown",
     "upstream_lost": "unknown",
     "upstream_timeout": "unknown",
     "upstream_garbled": "unknown",

@@ -1,0 +1,260 @@
+"""One channel for one link, and RPCs over it as bytes.
+
+Never leaves an RPC running that nobody waits for, and never sends one twice.
+"""
+
+import asyncio
+from collections.abc import AsyncIterable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import grpc
+
+from thoughtgate.core.errors import UpstreamError, UpstreamLost, UpstreamUnreachable
+from thoughtgate.core.servers import GrpcTransport
+from thoughtgate.upstream.grpc.credentials import credentials
+from thoughtgate.upstream.grpc.failures import failure, status_of
+from thoughtgate.upstream.grpc.metadata import Metadata, metadata_of
+from thoughtgate.wire.strict import MAX_REQUEST, MAX_RESULT
+
+KEEPALIVE: Final = 310.0
+"""Seconds of silence after which a server is pinged; most forbid it more often than every 300."""
+
+KEEPALIVE_PATIENCE: Final = 20.0
+"""Seconds in which it must answer, and in which whatever was sent must have arrived."""
+
+MAX_TRAILERS: Final = 16_384
+"""Bytes of all headers or trailers of one answer."""
+
+_FRAME = 65_536
+_TLS_PORT = 443
+_PASSED: Metadata = ()
+_LOST = frozenset({
+    grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a gRPC server is reached; `secure` means by TLS."""
+
+    host: str
+    port: int
+    secure: bool
+
+    @property
+    def target(self) -> str:
+        """Return the address as C-core takes it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"dns:///{host}:{self.port}"
+
+
+def address_of(url: str) -> Address:
+    """Return where a `grpc://` or `grpcs://` URL points.
+
+    Raises:
+        UpstreamUnreachable: It is none, has no port where one is needed, or has more than that.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise UpstreamUnreachable(
+            message="the url cannot be read; check its host and port"
+        ) from None
+    if parts.scheme not in {"grpc", "grpcs"} or not parts.hostname:
+        raise UpstreamUnreachable(
+            message="the url must be grpc://HOST:PORT, or with TLS grpcs://HOST:PORT"
+        )
+    if parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None:
+        raise UpstreamUnreachable(
+            message="the url must hold a host and a port only, no path and no password"
+        )
+    if not (parts.hostname.isascii() and parts.hostname.isprintable()) or "%" in parts.hostname:
+        raise UpstreamUnreachable(message="the url's host must be ASCII; write it as xn--…")
+    secure = parts.scheme == "grpcs"
+    if not port and not secure:
+        raise UpstreamUnreachable(message="the url must name a port, such as grpc://HOST:50051")
+    return Address(host=parts.hostname, port=port or _TLS_PORT, secure=secure)
+
+
+async def connect(transport: GrpcTransport, *, limit: int = MAX_RESULT) -> "Connection":
+    """Return a connection to a server, which is opened by the first RPC on it.
+
+    `limit` is the largest message in bytes that is taken from the server.
+
+    Raises:
+        UpstreamUnreachable: The URL, a header or a file cannot be used.
+    """
+    address = address_of(transport.url)
+    metadata = metadata_of(transport.headers)
+    options = _options(limit, transport.tls.name)
+    if not address.secure:
+        if transport.tls.ca or transport.tls.cert or transport.tls.key:
+            raise UpstreamUnreachable(
+                message="files for TLS were given, but the url says grpc://; write grpcs://"
+            )
+        return Connection(grpc.aio.insecure_channel(address.target, options), metadata)
+    proof = await asyncio.to_thread(credentials, transport.tls)
+    return Connection(grpc.aio.secure_channel(address.target, proof, options), metadata)
+
+
+class Connection:
+    """A channel with the server's own metadata; belongs to one event loop.
+
+    `seconds` is the deadline of an RPC from now, None for none. A request is one message, or an
+    iterable of them where the client streams. `more` is metadata of one RPC.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel, metadata: Metadata) -> None:
+        self._channel = channel
+        self._metadata = metadata
+        self._methods: dict[tuple[str, bool, bool], Callable[..., Any]] = {}
+
+    @property
+    def lost(self) -> bool:
+        """Tell whether the server cannot be reached any more."""
+        return self._channel.get_state() in _LOST
+
+    async def answer(
+        self,
+        path: str,
+        request: bytes | AsyncIterable[bytes] | Iterable[bytes],
+        *,
+        seconds: float | None = None,
+        more: Metadata = _PASSED,
+    ) -> bytes:
+        """Return the one message that a method answers with.
+
+        Raises:
+            UpstreamError: What went wrong, and whether the outcome is known.
+        """
+        method = self._method(path, streams_in=not isinstance(request, bytes), streams_out=False)
+        call = None
+        try:
+            call = method(request, timeout=seconds, metadata=self._metadata + more)
+            message: bytes = await call
+        except (grpc.RpcError, grpc.aio.BaseError, asyncio.CancelledError) as error:
+            raise self._raised(error) from None
+        finally:
+            if call is not None:
+                call.cancel()
+        return message
+
+    def answers(
+        self,
+        path: str,
+        request: bytes | AsyncIterable[bytes] | Iterable[bytes],
+        *,
+        seconds: float | None = None,
+        more: Metadata = _PASSED,
+    ) -> "Answers":
+        """Return the stream of messages that a method answers with; to be used in a `with`."""
+        method = self._method(path, streams_in=not isinstance(request, bytes), streams_out=True)
+        try:
+            call = method(request, timeout=seconds, metadata=self._metadata + more)
+        except grpc.aio.BaseError as error:
+            raise self._raised(error) from None
+        return Answers(call, self._raised)
+
+    async def over(self, reconnected: Callable[[], None] | None = None) -> str:
+        """Return why the server cannot be reached any more, once it cannot; keeps it connected.
+
+        A server may end one connection, and take the next: then `reconnected` runs.
+        """
+        state = self._channel.get_state(try_to_connect=True)
+        while state not in _LOST:
+            await self._channel.wait_for_state_change(state)
+            state = self._channel.get_state(try_to_connect=True)
+            if state is grpc.ChannelConnectivity.READY and reconnected is not None:
+                reconnected()
+        return "cannot be reached any more"
+
+    async def aclose(self) -> None:
+        """Close the channel; whoever still waits for an answer gets UpstreamLost."""
+        await self._channel.close()
+
+    def _method(self, path: str, *, streams_in: bool, streams_out: bool) -> Callable[..., Any]:
+        key = (path, streams_in, streams_out)
+        method = self._methods.get(key)
+        if method is None:
+            method = self._methods[key] = _opener(self._channel, streams_in, streams_out)(path)
+        return method
+
+    def _raised(self, error: BaseException) -> BaseException:
+        """Return what to raise for what an RPC raised.
+
+        Closing the channel cancels its RPCs, and with them whoever waits, as if he had been.
+        """
+        if isinstance(error, grpc.aio.AioRpcError):
+            connected = self._channel.get_state() is grpc.ChannelConnectivity.READY
+            return failure(status_of(error, connected=connected))
+        if isinstance(error, grpc.aio.UsageError):
+            return UpstreamUnreachable(message="the connection was closed")
+        if isinstance(error, asyncio.CancelledError):
+            task = asyncio.current_task()
+            return error if task is None or task.cancelling() else _closed()
+        return UpstreamLost(message="the call could not be carried by gRPC")
+
+
+class Answers:
+    """The messages of one stream, read by one reader; leaving it cancels the RPC."""
+
+    def __init__(
+        self,
+        call: "grpc.aio.UnaryStreamCall[Any, bytes] | grpc.aio.StreamStreamCall[Any, bytes]",
+        raised: Callable[[BaseException], BaseException],
+    ) -> None:
+        self._call = call
+        self._raised = raised
+
+    def __enter__(self) -> "Answers":
+        """Begin to read."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Cancel the RPC unless it is over."""
+        self._call.cancel()
+
+    async def next(self) -> bytes | None:
+        """Return the next message, None when the server has ended the stream as it should.
+
+        Raises:
+            UpstreamError: What went wrong, and whether the outcome is known.
+        """
+        try:
+            message = await self._call.read()
+        except (grpc.RpcError, grpc.aio.BaseError, asyncio.CancelledError) as error:
+            raise self._raised(error) from None
+        return message if isinstance(message, bytes) else None
+
+
+def _opener(
+    channel: grpc.aio.Channel, streams_in: bool, streams_out: bool
+) -> Callable[[str], Callable[..., Any]]:
+    if streams_in:
+        return channel.stream_stream if streams_out else channel.stream_unary
+    return channel.unary_stream if streams_out else channel.unary_unary
+
+
+def _options(limit: int, name: str) -> list[tuple[str, Any]]:
+    """Return the options of a channel; C-core's own retries touch only what was never processed."""
+    options: list[tuple[str, Any]] = [
+        ("grpc.max_receive_message_length", limit),
+        ("grpc.max_send_message_length", MAX_REQUEST + _FRAME),
+        ("grpc.absolute_max_metadata_size", MAX_TRAILERS),
+        ("grpc.keepalive_time_ms", int(KEEPALIVE * 1000)),
+        ("grpc.keepalive_timeout_ms", int(KEEPALIVE_PATIENCE * 1000)),
+        ("grpc.primary_user_agent", "thoughtgate"),
+        ("grpc.enable_http_proxy", 0),
+        ("grpc.service_config_disable_resolution", 1),
+        ("grpc.use_local_subchannel_pool", 1),
+    ]
+    if name:
+        options.append(("grpc.ssl_target_name_override", name))
+    return options
+
+
+def _closed() -> UpstreamError:
+    return UpstreamLost(message="the connection was closed")
