@@ -25,7 +25,7 @@ from thoughtgate.core.errors import (
     UpstreamError,
     UpstreamUnreachable,
 )
-from thoughtgate.core.servers import HttpTransport, Server
+from thoughtgate.core.servers import GrpcTransport, HttpTransport, Server
 from thoughtgate.registry.logins import LoginState, StoredLogin, place_of
 from thoughtgate.registry.store import Registry
 from thoughtgate.upstream.auth import Account, Login, OAuthClient, advice
@@ -178,9 +178,7 @@ def _wish(loaded: Loaded, order: LoginOrder) -> Wish:
         server = server_named(loaded, registry, order.server)
         account = _account(server)
         if account is None:
-            raise ConfigError(
-                message=f"server {server.name} is a command; only a server at a url has a login"
-            )
+            raise ConfigError(message=_no_login(server))
         before = _found(registry, account)
     assert isinstance(server.transport, HttpTransport)
     if any(name.lower() == "authorization" for name in server.transport.headers):
@@ -197,6 +195,16 @@ def _wish(loaded: Loaded, order: LoginOrder) -> Wish:
         issuer=order.issuer,
     )
     return _with_client(wish, order, before)
+
+
+def _no_login(server: Server) -> str:
+    if isinstance(server.transport, GrpcTransport):
+        return (
+            f"server {server.name} speaks gRPC, which has no OAuth login; give it a key instead: "
+            f"thoughtgate server add {server.name} {server.transport.url} --header "
+            "'authorization=Bearer …' --replace"
+        )
+    return f"server {server.name} is a command; only a server at a url has a login"
 
 
 def _with_client(wish: Wish, order: LoginOrder, before: Login | None) -> Wish:

@@ -6,7 +6,7 @@ Never the last line of defence: values of headers and variables are not even ask
 from collections.abc import Sequence
 from urllib.parse import urlsplit, urlunsplit
 
-from thoughtgate.core.servers import HttpTransport, StdioTransport, Transport
+from thoughtgate.core.servers import GrpcTransport, HttpTransport, StdioTransport, Transport
 from thoughtgate.telemetry.redact import HIDDEN, is_secret_name, redact
 
 MASK = "***"
@@ -16,7 +16,12 @@ def shown_transport(transport: Transport) -> str:
     """Return a transport in one line, for people."""
     if isinstance(transport, StdioTransport):
         return " ".join(shown_command(transport.argv))
-    return shown_url(transport.url) if isinstance(transport, HttpTransport) else "in this process"
+    return shown_url(url_of(transport)) or "in this process"
+
+
+def url_of(transport: Transport) -> str:
+    """Return the URL of a server that has one, else an empty text."""
+    return transport.url if isinstance(transport, HttpTransport | GrpcTransport) else ""
 
 
 def shown_command(argv: Sequence[str]) -> list[str]:
@@ -64,4 +69,6 @@ def secret_names(transport: Transport) -> tuple[str, ...]:
     """Return the names of the variables or headers whose values are stored encrypted."""
     if isinstance(transport, StdioTransport):
         return tuple(sorted(transport.env))
-    return tuple(sorted(transport.headers)) if isinstance(transport, HttpTransport) else ()
+    if isinstance(transport, HttpTransport | GrpcTransport):
+        return tuple(sorted(transport.headers))
+    return ()

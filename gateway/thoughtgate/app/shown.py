@@ -4,23 +4,33 @@ Never shows a secret: of headers and variables the names alone, of what may be o
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
 from thoughtgate.app.entries import as_written, shown_servers
 from thoughtgate.app.login_words import login_words
-from thoughtgate.app.masks import MASK, secret_names, shown_command, shown_url
+from thoughtgate.app.masks import MASK, secret_names, shown_command, shown_url, url_of
 from thoughtgate.catalog import Catalog
 from thoughtgate.config.files import Loaded
 from thoughtgate.config.values import effects_of
 from thoughtgate.core.domains import DEFAULT_DOMAIN, Domain, ToolDress
 from thoughtgate.core.json import JsonObject
-from thoughtgate.core.servers import BUILT_IN, HttpTransport, Server, StdioTransport, UpstreamStatus
+from thoughtgate.core.servers import (
+    BUILT_IN,
+    GrpcTransport,
+    HttpTransport,
+    Server,
+    StdioTransport,
+    Transport,
+    UpstreamStatus,
+)
 from thoughtgate.core.tools import Quarantined, Tool
 from thoughtgate.offered import Shown
 from thoughtgate.registry.audit import AuditRecord, AuditReport
 from thoughtgate.registry.store import Registry
 from thoughtgate.schema.limits import Profile
+from thoughtgate.surface.admin_grpc import GrpcEntry
 from thoughtgate.surface.admin_values import (
     AuditEntry,
     AuditVerdict,
@@ -57,12 +67,12 @@ def _server_entry(
     server: Server, tools: Iterable[JsonObject], status: UpstreamStatus | None
 ) -> ServerEntry:
     transport = server.transport
-    stdio, http = isinstance(transport, StdioTransport), isinstance(transport, HttpTransport)
     stands = "enabled" if server.enabled else "disabled"
     return ServerEntry(
         name=server.name,
-        kind="stdio" if stdio else "http" if http else "local",
-        url=shown_url(transport.url) if isinstance(transport, HttpTransport) else "",
+        kind=_kind(transport),
+        url=shown_url(url_of(transport)),
+        grpc=_grpc(transport) if isinstance(transport, GrpcTransport) else None,
         sse=isinstance(transport, HttpTransport) and transport.sse,
         command=_command(server),
         cwd=(transport.cwd or "") if isinstance(transport, StdioTransport) else "",
@@ -81,6 +91,31 @@ def _server_entry(
         state=status.state.value if status else stands,
         reason=status.reason if status else "",
         tools=tuple(str(tool.get("name")) for tool in tools),
+    )
+
+
+def _kind(transport: Transport) -> Literal["stdio", "http", "grpc", "local"]:
+    match transport:
+        case StdioTransport():
+            return "stdio"
+        case HttpTransport():
+            return "http"
+        case GrpcTransport():
+            return "grpc"
+        case _:
+            return "local"
+
+
+def _grpc(transport: GrpcTransport) -> GrpcEntry:
+    return GrpcEntry(
+        reflect=transport.reflect,
+        descriptor_set=transport.descriptor_set,
+        streaming=transport.streaming,
+        bidi=transport.bidi,
+        tls_ca=transport.tls.ca,
+        tls_cert=transport.tls.cert,
+        tls_key=transport.tls.key,
+        tls_name=transport.tls.name,
     )
 
 

@@ -13,11 +13,13 @@ import msgspec
 from thoughtgate.cli.desks import Say
 from thoughtgate.cli.output import count
 from thoughtgate.cli.remote_line import Line
+from thoughtgate.config.grpc_servers import files_of
 from thoughtgate.core.errors import ConfigError, Conflict, Missing, UpstreamGarbled
-from thoughtgate.core.servers import HttpTransport, Server, UpstreamState
+from thoughtgate.core.servers import GrpcTransport, HttpTransport, Server, UpstreamState
 from thoughtgate.core.tools import Effect
 from thoughtgate.surface import admin_values as values
-from thoughtgate.surface.admin_commands import refusal_of_command
+from thoughtgate.surface.admin_commands import refusal_of_command, refusal_of_file
+from thoughtgate.surface.admin_grpc import GrpcPut
 
 _THERE, _NOT_THERE = {"If-Match": "*"}, {"If-None-Match": "*"}
 _PAGE = 500
@@ -49,12 +51,16 @@ class RemoteServers:
 
     def put(self, server: Server, *, replace: bool) -> None:
         """Register a server at a URL."""
-        if not isinstance(server.transport, HttpTransport):
+        transport = server.transport
+        if not isinstance(transport, HttpTransport | GrpcTransport):
             raise refusal_of_command()
+        if files_of(transport):
+            raise refusal_of_file()
         body = values.ServerPut(
-            url=server.transport.url,
-            headers=dict(server.transport.headers),
-            sse=server.transport.sse,
+            url=transport.url,
+            headers=dict(transport.headers),
+            sse=isinstance(transport, HttpTransport) and transport.sse,
+            grpc=_grpc(transport) if isinstance(transport, GrpcTransport) else None,
             enabled=server.enabled,
             trusted=server.trusted,
             tags=tuple(sorted(server.tags)),
@@ -105,6 +111,15 @@ class RemoteServers:
     def _entries(self) -> Iterator[values.ServerEntry]:
         for page in _pages(self._line, values.ServerList, "servers"):
             yield from page.servers
+
+
+def _grpc(transport: GrpcTransport) -> GrpcPut:
+    return GrpcPut(
+        reflect=transport.reflect,
+        streaming=transport.streaming,
+        bidi=transport.bidi,
+        tls_name=transport.tls.name,
+    )
 
 
 class RemoteDomains:

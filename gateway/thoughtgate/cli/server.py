@@ -6,6 +6,7 @@ Never starts a server except for `list --check`; entries of the configuration fi
 from pathlib import Path
 
 import click
+import msgspec
 
 from thoughtgate.cli import desks
 from thoughtgate.cli.completing import server_names
@@ -83,6 +84,17 @@ def _transport(entry: ServerEntry) -> str:
     return " ".join(entry.command) or entry.url or "in this process"
 
 
+def _grpc(entry: ServerEntry) -> dict[str, object]:
+    """Return what is told of a gRPC server only."""
+    if entry.grpc is None:
+        return {}
+    told = {**msgspec.structs.asdict(entry.grpc), "streaming": entry.grpc.streaming.value}
+    return {
+        "reflect": list(entry.grpc.reflect),
+        **{k: v for k, v in told.items() if k != "reflect"},
+    }
+
+
 @server.command(name="show")
 @_NAME
 @json_flag
@@ -99,6 +111,7 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
         "trusted": entry.trusted,
         "transport": _transport(entry),
         "sse": entry.sse,
+        **_grpc(entry),
         "cwd": entry.cwd,
         "secrets": list(entry.secrets),
         "login": entry.login,

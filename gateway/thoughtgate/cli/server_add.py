@@ -1,4 +1,4 @@
-"""`thoughtgate server add`: one tool server, by its command or by its URL.
+"""`thoughtgate server add`: one tool server, by its command or by its URL, over HTTP or gRPC.
 
 Never starts it, and never asks the URL anything.
 """
@@ -9,8 +9,15 @@ from pathlib import Path
 import click
 
 from thoughtgate.cli import desks
+from thoughtgate.cli.grpc_options import (
+    grpc_transport,
+    reflect_options,
+    refuse_grpc_options,
+    tls_options,
+)
 from thoughtgate.cli.output import changed, json_flag, note
 from thoughtgate.cli.words import Seconds
+from thoughtgate.config.grpc_servers import FORMS, is_grpc, url_fault
 from thoughtgate.config.imports.names import is_sse_url, name_from_url
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import (
@@ -55,15 +62,23 @@ class _Add(click.Command):
     epilog="\b\n"
     "thoughtgate server add files -- thoughtgate-files --root ~/notes\n"
     "thoughtgate server add https://tools.example/mcp --header 'Authorization: Bearer …'\n"
-    "thoughtgate server add web https://tools.example/mcp",
+    "thoughtgate server add web https://tools.example/mcp\n"
+    "thoughtgate server add data grpc://127.0.0.1:50051\n"
+    "thoughtgate server add shop grpcs://shop.example --reflect shop.v1.Orders --ca ca.pem",
 )
 @click.argument("name", metavar="[NAME]", default="")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="{URL | -- COMMAND…}")
 @click.option("--url", help="The URL, for who prefers an option.")
 @click.option(
-    "--header", "headers", multiple=True, metavar="NAME=VALUE", help="HTTP header; NAME: VALUE too."
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="HTTP header, or gRPC metadata; NAME: VALUE too.",
 )
 @click.option("--sse", is_flag=True, help="The URL speaks the older HTTP+SSE transport.")
+@reflect_options
+@tls_options
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="Environment of the child.")
 @click.option("--cwd", help="Working directory of the child; else the present one.")
 @click.option("--tag", "tags", multiple=True, help="Word that domains may include.")
@@ -125,7 +140,7 @@ def _fault(name: str, command: tuple[str, ...], url: str) -> str:
     if not name:
         return "give a NAME and a command after `--`, or a URL"
     if "://" in (command or (name,))[0] and not url and len(command) < 2 and not _is_url(name):
-        return "a URL begins with http:// or https://"
+        return f"a URL begins with {FORMS}"
     if bool(command) == bool(url) or (command and _is_url(command[0])):
         return "give a command after `--`, or a URL; not both"
     if command and command[0].startswith("-"):
@@ -134,10 +149,13 @@ def _fault(name: str, command: tuple[str, ...], url: str) -> str:
 
 
 def _is_url(word: str) -> bool:
-    return word.startswith(("http://", "https://"))
+    return not url_fault(word)
 
 
 def _transport(command: tuple[str, ...], url: str, given: Mapping[str, object]) -> Transport:
+    if is_grpc(url):
+        return grpc_transport(url, _pairs(given["headers"], "--header", "=:"), given)
+    refuse_grpc_options(given)
     for option in ("env", "cwd") if url else ("headers", "sse"):
         if given[option]:
             raise click.UsageError(message=_MISFITS[option])

@@ -9,17 +9,22 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 
 from thoughtgate.config.faults import Fault
+from thoughtgate.config.grpc_servers import NOT_OF_GRPC, is_grpc, misfits, url_fault
 from thoughtgate.config.settings import (
     DomainSettings,
     GatewaySettings,
     ServerSettings,
     Settings,
 )
+from thoughtgate.config.values import grpc_of
 from thoughtgate.core.hosts import is_loopback
 from thoughtgate.core.json import canonical
 from thoughtgate.core.servers import BUILT_IN
 
 _HOST = re.compile(r"[^\s:/@\[\]]+|[0-9A-Fa-f:.]+")
+_GRPC_KEYS = (
+    "reflect", "descriptor_set", "streaming", "bidi", "tls_ca", "tls_cert", "tls_key", "tls_name",
+)  # fmt: skip
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/@]+")
 
 
@@ -76,8 +81,33 @@ def _server(name: str, server: ServerSettings) -> Iterator[Fault]:
         yield Fault(key=at, text="this name is the gateway's own")
     if bool(server.command) == bool(server.url):
         yield Fault(key=at, text="give either command or url, not both or none")
-    if server.url and not server.url.startswith(("http://", "https://")):
-        yield Fault(key=f"{at}.url", text="must begin with http:// or https://")
+    elif is_grpc(server.url):
+        yield from (Fault(key=f"{at}.{key}", text=text) for key, text in _grpc(server))
+    elif server.url and (fault := url_fault(server.url)):
+        yield Fault(key=f"{at}.url", text=fault)
+    else:
+        for key in _of_grpc(server):
+            text = "is for a gRPC server; its url begins with grpc:// or grpcs://"
+            yield Fault(key=f"{at}.{key}", text=text)
+
+
+def _grpc(server: ServerSettings) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a gRPC server: the key, and why."""
+    yield from ((misfit.key, misfit.text) for misfit in misfits(grpc_of(server)))
+    given = {
+        "era": server.era is not None,
+        "sse": server.sse,
+        "sharing": server.sharing not in (None, "shared"),
+        "env": bool(server.env),
+        "cwd": server.cwd is not None,
+    }
+    yield from ((key, why) for key, why in NOT_OF_GRPC.items() if given[key])
+
+
+def _of_grpc(server: ServerSettings) -> Iterator[str]:
+    """Yield the keys that are set and mean nothing but for a gRPC server."""
+    usual = ServerSettings()
+    return (key for key in _GRPC_KEYS if getattr(server, key) != getattr(usual, key))
 
 
 def _domain(name: str, domain: DomainSettings) -> Iterator[Fault]:

@@ -12,7 +12,8 @@ import platformdirs
 from thoughtgate.config import toml
 from thoughtgate.config.agreement import agree
 from thoughtgate.config.faults import Fault, Sieve
-from thoughtgate.config.filling import Filler
+from thoughtgate.config.filling import FILES, Filler
+from thoughtgate.config.grpc_servers import anchored
 from thoughtgate.config.settings import Settings
 from thoughtgate.config.texts import Unreadable, text_of
 from thoughtgate.core.errors import ConfigError
@@ -64,6 +65,7 @@ def survey(file: Path | None, environ: Mapping[str, str]) -> Surveyed:
         written, settings, faults = _sifted(_read(chosen), environ)
     except ConfigError as error:
         written, settings, faults = Settings(), Settings(), (Fault(key="", text=error.message),)
+    settings = _anchored(settings, chosen.absolute().parent)
     loaded = Loaded(settings=settings, file=chosen, home=home, written=written)
     return Surveyed(loaded=loaded, faults=faults)
 
@@ -121,6 +123,20 @@ def _sifted(text: str, environ: Mapping[str, str]) -> tuple[Settings, Settings, 
     models = raw.get("models")
     agreed, disagreements = agree(settings, models if isinstance(models, dict) else ())
     return written, agreed, (*sieve.faults, *filler.faults, *disagreements)
+
+
+def _anchored(settings: Settings, folder: Path) -> Settings:
+    """Return the settings with the files that servers name found from the configuration's folder.
+
+    Another current folder of a gateway shall not change what is read.
+    """
+    servers = {
+        name: msgspec.structs.replace(
+            given, **{key: anchored(getattr(given, key), folder) for key in FILES}
+        )
+        for name, given in settings.servers.items()
+    }
+    return msgspec.structs.replace(settings, servers=servers)
 
 
 def _read(file: Path) -> str:

@@ -15,6 +15,9 @@ from thoughtgate.config.settings import ModelSettings, ServerSettings, Settings
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _MUST_BE_SET = "the variable {0} is not set; set it, or write ${{{0}:-default}}"
 
+FILES = ("descriptor_set", "tls_ca", "tls_cert", "tls_key")
+"""Settings of a server that name files."""
+
 T = TypeVar("T")
 
 
@@ -52,6 +55,7 @@ class Filler:
             env={k: fill(v, f"{at}.env.{k}") for k, v in given.env.items()},
             url=fill(given.url, f"{at}.url"),
             headers={k: fill(v, f"{at}.headers.{k}") for k, v in given.headers.items()},
+            **{key: fill(getattr(given, key), f"{at}.{key}") for key in FILES},
         )
 
     def _model(self, given: ModelSettings, at: str) -> ModelSettings:

@@ -30,6 +30,15 @@ class GatewaySettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
             description="Processes that serve side by side, on one port and one registry: 1 to 64.",
         ),
     ] = 1
+    worker_timeout: Annotated[
+        float,
+        Meta(
+            ge=1,
+            le=3600,
+            description="Seconds in which one of several workers must answer their parent, else it "
+            "is killed and started again; a tenth of that, and it gets no new connections.",
+        ),
+    ] = 60.0
     allowed_hosts: Annotated[
         tuple[str, ...], Meta(description="Host header values accepted besides loopback's own.")
     ] = ()
@@ -135,7 +144,7 @@ class ToolSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fie
 
 
 class ServerSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """One tool server: `command` for a child process, or `url` for an HTTP endpoint."""
+    """One tool server: `command` for a child process, or `url` for HTTP or gRPC."""
 
     command: Annotated[
         tuple[str, ...], Meta(description="Program and arguments; no shell is used.")
@@ -144,13 +153,55 @@ class ServerSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_f
         dict[str, str], Meta(description="Environment of the child; `${NAME}` is filled in.")
     ] = {}
     cwd: Annotated[str | None, Meta(description="Working directory of the child.")] = None
-    url: Annotated[str, Meta(description="Streamable HTTP endpoint.")] = ""
+    url: Annotated[
+        str,
+        Meta(
+            description="Streamable HTTP endpoint, or a gRPC server: `grpc://HOST:PORT`, with TLS"
+            " `grpcs://HOST[:PORT]`; `${NAME}` is filled in."
+        ),
+    ] = ""
     sse: Annotated[
         bool, Meta(description="The server speaks the older HTTP+SSE transport of 2024-11-05.")
     ] = False
     headers: Annotated[
-        dict[str, str], Meta(description="Headers of every request; `${NAME}` is filled in.")
+        dict[str, str],
+        Meta(description="Headers of every request, metadata over gRPC; `${NAME}` is filled in."),
     ] = {}
+    reflect: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Services over gRPC that become tools, `package.Service` or"
+            " `package.Service/Method`, `*` for all; empty: a server of our own protocol."
+        ),
+    ] = ()
+    descriptor_set: Annotated[
+        str,
+        Meta(
+            description="File made by `protoc --descriptor_set_out`, used instead of asking the"
+            " gRPC server by reflection; `${NAME}` is filled in, here and in `tls_…`."
+        ),
+    ] = ""
+    streaming: Annotated[
+        Literal["array", "last"],
+        Meta(description="What the messages of a gRPC method that streams become: all, or one."),
+    ] = "array"
+    bidi: Annotated[
+        bool, Meta(description="Also offer gRPC methods in which both sides stream.")
+    ] = False
+    tls_ca: Annotated[
+        str,
+        Meta(
+            description="PEM file of the authorities that a `grpcs://` server's certificate must"
+            " come from; else the system's. Files begin at the folder of the configuration."
+        ),
+    ] = ""
+    tls_cert: Annotated[
+        str, Meta(description="PEM file of our own certificate with its chain, for `grpcs://`.")
+    ] = ""
+    tls_key: Annotated[str, Meta(description="PEM file of that certificate's key.")] = ""
+    tls_name: Annotated[
+        str, Meta(description="Name in the server's certificate, where it is not the URL's host.")
+    ] = ""
     enabled: Annotated[bool, Meta(description="Whether the server is used at all.")] = True
     trusted: Annotated[
         bool, Meta(description="Believe the tools' own read-only and idempotent hints.")

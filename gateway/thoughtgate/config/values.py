@@ -6,16 +6,20 @@ Never looks anything up; what a setting means is decided here, once.
 import os
 from collections.abc import Mapping
 
+from thoughtgate.config.grpc_servers import is_grpc, lowered
 from thoughtgate.config.settings import ServerSettings, Settings
 from thoughtgate.core.domains import Domain, ToolDress
 from thoughtgate.core.servers import (
     Era,
+    GrpcTransport,
     HttpTransport,
     NullPolicy,
     ResultPolicy,
     Server,
     Sharing,
     StdioTransport,
+    Streaming,
+    Tls,
     Transport,
 )
 from thoughtgate.core.tools import Effect
@@ -57,11 +61,27 @@ def domains_of(settings: Settings) -> tuple[Domain, ...]:
     )
 
 
+def grpc_of(given: ServerSettings) -> GrpcTransport:
+    """Return what the settings say of a gRPC server, right or not."""
+    tls = Tls(ca=given.tls_ca, cert=given.tls_cert, key=given.tls_key, name=given.tls_name)
+    return GrpcTransport(
+        url=given.url,
+        headers=given.headers,
+        reflect=given.reflect,
+        descriptor_set=given.descriptor_set,
+        streaming=Streaming(given.streaming),
+        bidi=given.bidi,
+        tls=tls,
+    )
+
+
 def _server(name: str, given: ServerSettings) -> Server:
     transport: Transport
     if given.command:
         argv = (os.path.expanduser(given.command[0]), *given.command[1:])
         transport = StdioTransport(argv=argv, env=given.env, cwd=given.cwd)
+    elif is_grpc(given.url):
+        transport = lowered(grpc_of(given))
     else:
         transport = HttpTransport(url=given.url, headers=given.headers, sse=given.sse)
     return Server(

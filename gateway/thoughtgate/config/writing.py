@@ -24,7 +24,8 @@ _HEAD = """\
 # Configuration of thoughtgate. Lines that begin with `# ` and a key show a default: take the mark
 # away to change it. Check the file with `thoughtgate config check`, and everything around it with
 # `thoughtgate doctor`. ${NAME} and ${NAME:-default} are filled in from the environment in a
-# server's command, env, url and headers, and in a model's api_key: name secrets, do not write them.
+# server's command, env, url, headers and files, and in a model's api_key: secrets are named there,
+# not written.
 """
 
 _WHY = {

@@ -1,4 +1,4 @@
-"""Commands never come over the network, however they are spelled.
+"""Commands and names of files never come over the network, however they are spelled.
 
 Never decides what a server is: a body that speaks of a process is refused before it is read.
 """
@@ -13,6 +13,9 @@ _SPEAKS_OF_A_PROCESS = frozenset({
     "env", "envfile", "environ", "environment", "exec", "executable", "process", "program", "run",
     "script", "shell", "stdio", "workdir", "workingdir", "workingdirectory",
 })  # fmt: skip
+_NAMES_A_FILE = frozenset({
+    "ca", "cafile", "cert", "certfile", "descriptorset", "keyfile", "tlsca", "tlscert", "tlskey",
+})  # fmt: skip
 _KINDS = frozenset({"kind", "transport", "type"})
 _PROGRAM_URL = re.compile(
     r"\s*(stdio|file|exec|cmd|command|npx|uvx|docker|unix)\s*:", re.IGNORECASE
@@ -21,10 +24,10 @@ _FILLING = re.compile(r"[\s_.-]+")
 
 
 def refuse_commands(body: JsonValue) -> None:
-    """Refuse a server that is a command, at any depth and in any spelling.
+    """Refuse a server that is a command, or names a file, at any depth and in any spelling.
 
     Raises:
-        Refused: It is one.
+        Refused: It does.
     """
     if isinstance(body, list):
         for item in body:
@@ -42,9 +45,19 @@ def refusal_of_command() -> Refused:
     )
 
 
+def refusal_of_file() -> Refused:
+    """Return the refusal to let anybody far away choose what the gateway reads on its machine."""
+    return Refused(
+        message="a file on the gateway's machine cannot be named over the network; "
+        "use the local command line"
+    )
+
+
 def _refuse_entry(key: str, value: JsonValue) -> None:
     if key in _SPEAKS_OF_A_PROCESS:
         raise refusal_of_command()
+    if key in _NAMES_A_FILE:
+        raise refusal_of_file()
     if isinstance(value, str):
         stdio = key in _KINDS and "stdio" in value.casefold()
         if stdio or (key == "url" and _PROGRAM_URL.match(value)):

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from thoughtgate.core.servers import Era, NullPolicy, ResultPolicy, Sharing
 from thoughtgate.core.tools import Effect
 from thoughtgate.schema.limits import Profile
+from thoughtgate.surface.admin_grpc import GrpcEntry, GrpcPut
 
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 Word = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -111,9 +112,10 @@ class ServerEntry(Struct, kw_only=True, frozen=True):
     """
 
     name: str
-    kind: Literal["stdio", "http", "local"]
+    kind: Literal["stdio", "http", "grpc", "local"]
     url: str = ""
     sse: bool = False
+    grpc: GrpcEntry | None = None
     command: tuple[str, ...] = ()
     cwd: str = ""
     secrets: tuple[str, ...] = ()
@@ -145,12 +147,14 @@ class ServerPut(Asked, kw_only=True, frozen=True):
     """A server at a URL. Values of headers are stored encrypted and never told again.
 
     The URL as it is told keeps what is stored of it. A header whose value is null keeps the value
-    that is stored, as long as the URL stays the same.
+    that is stored, as long as the URL stays the same. So are the files of a gRPC server kept, which
+    cannot be named over the network.
     """
 
-    url: Annotated[str, Meta(pattern=r"^https?://", max_length=4096)]
+    url: Annotated[str, Meta(pattern=r"^(https?|grpcs?)://", max_length=4096)]
     sse: bool = False
     headers: Annotated[dict[Word, str | None], Meta(max_length=50)] = {}
+    grpc: GrpcPut | None = None
     enabled: bool = True
     trusted: bool = False
     tags: Words = ()
