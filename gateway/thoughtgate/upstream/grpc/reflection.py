@@ -4,24 +4,20 @@ Never takes more than its bounds, and never leaves the stream of questions open.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
-import grpc
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
-from grpc import aio
 
-from thoughtgate.core.errors import UpstreamGarbled
+from thoughtgate.core.errors import UpstreamGarbled, UpstreamRefused
+from thoughtgate.upstream.grpc.channel import Answers, Connection
 from thoughtgate_proto.reflection.v1.reflection_pb2 import ReflectionRequest, ReflectionResponse
 
 VERSIONS = ("grpc.reflection.v1", "grpc.reflection.v1alpha")
 """The versions that are tried, the newest first; their messages have one shape."""
 
-_NOT_SERVED = frozenset({grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.NOT_FOUND})
-
-Metadata = Sequence[tuple[str, str | bytes]]
+_NOT_SERVED = frozenset({"UNIMPLEMENTED", "NOT_FOUND"})
 
 
 class NoReflection(UpstreamGarbled):
@@ -56,57 +52,44 @@ Choose = Callable[[Sequence[str]], Sequence[str]]
 """Takes the names of all services, and returns those whose files are wanted."""
 
 
-async def reflect(
-    channel: aio.Channel, metadata: Metadata, choose: Choose, bounds: Bounds | None = None
-) -> Told:
+async def reflect(connection: Connection, choose: Choose, bounds: Bounds | None = None) -> Told:
     """Return what a server tells of the services that `choose` chooses.
 
     Raises:
-        AioRpcError: It could not be asked.
         NoReflection: It has no reflection.
         UpstreamGarbled: It told what is not reflection, or more than its bounds.
+        UpstreamError: It could not be asked.
     """
     for version in VERSIONS:
         try:
-            return await _ask(channel, metadata, version, choose, bounds or Bounds())
-        except aio.AioRpcError as error:
-            if error.code() not in _NOT_SERVED:
+            return await _ask(connection, version, choose, bounds or Bounds())
+        except UpstreamRefused as error:
+            if error.data.get("grpcStatus") not in _NOT_SERVED:
                 raise
     raise NoReflection(
         message="it offers no server reflection; switch it on there, or give a descriptor set"
     )
 
 
-async def _ask(
-    channel: aio.Channel, metadata: Metadata, version: str, choose: Choose, bounds: Bounds
-) -> Told:
+async def _ask(connection: Connection, version: str, choose: Choose, bounds: Bounds) -> Told:
     path = f"/{version}.ServerReflection/ServerReflectionInfo"
-    services = await _services(channel.unary_stream(path), metadata, bounds)
-    ask: aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(path)
-    call = ask(timeout=bounds.seconds, metadata=tuple(metadata))
-    try:
-        talk = _Talk(call, bounds)
+    services = await _services(connection, path, bounds)
+    questions: asyncio.Queue[bytes] = asyncio.Queue()
+    with connection.answers(path, _each(questions), seconds=bounds.seconds) as answers:
+        talk = _Talk(questions, answers, bounds)
         await talk.declared(choose(services))
-        await call.done_writing()
         return Told(version=version, services=services, files=talk.ordered())
-    finally:
-        call.cancel()
 
 
-async def _services(
-    ask: aio.UnaryStreamMultiCallable[bytes, bytes], metadata: Metadata, bounds: Bounds
-) -> tuple[str, ...]:
+async def _services(connection: Connection, path: str, bounds: Bounds) -> tuple[str, ...]:
     """Return the names of all services.
 
     The question goes in a stream of its own, written and ended in one piece: where a server ends a
     stream that is still written to, grpcio may say INTERNAL instead of what the server said.
     """
     question = ReflectionRequest(list_services="*").SerializeToString()
-    call = ask(question, timeout=bounds.seconds, metadata=tuple(metadata))
-    try:
-        answer = _parsed(await call.read())
-    finally:
-        call.cancel()
+    with connection.answers(path, question, seconds=bounds.seconds) as answers:
+        answer = _parsed(await answers.next())
     if answer.WhichOneof("answer") != "services":
         raise UpstreamGarbled(message=f"its reflection lists no services{_why(answer)}")
     names = tuple(one.name for one in answer.services.services)
@@ -115,11 +98,17 @@ async def _services(
     return names
 
 
+async def _each(questions: asyncio.Queue[bytes]) -> AsyncIterator[bytes]:
+    while True:
+        yield await questions.get()
+
+
 class _Talk:
     """One stream of questions, and the files that it has brought."""
 
-    def __init__(self, call: aio.StreamStreamCall[bytes, bytes], bounds: Bounds) -> None:
-        self._call = call
+    def __init__(self, questions: asyncio.Queue[bytes], answers: Answers, bounds: Bounds) -> None:
+        self._questions = questions
+        self._answers = answers
         self._bounds = bounds
         self._asked = 0
         self._size = 0
@@ -152,9 +141,8 @@ class _Talk:
             raise UpstreamGarbled(
                 message=f"its reflection takes more than {self._bounds.questions} questions"
             )
-        with contextlib.suppress(asyncio.InvalidStateError):  # over: reading says why
-            await self._call.write(question.SerializeToString())
-        return _parsed(await self._call.read())
+        self._questions.put_nowait(question.SerializeToString())
+        return _parsed(await self._answers.next())
 
     def _take(self, answer: ReflectionResponse, what: str) -> None:
         if answer.WhichOneof("answer") != "files":
@@ -184,8 +172,8 @@ class _Talk:
         self._imports.extend(sorted(new))
 
 
-def _parsed(answer: object) -> ReflectionResponse:
-    if not isinstance(answer, bytes):
+def _parsed(answer: bytes | None) -> ReflectionResponse:
+    if answer is None:
         raise UpstreamGarbled(message="its reflection ended without an answer")
     try:
         return ReflectionResponse.FromString(answer)
