@@ -39,8 +39,8 @@ def servers_page(notice: str) -> str:
         notice,
         "# Tool servers",
         "",
-        "Four tool servers come along. They speak MCP over stdio, or over HTTP with `--http`, to",
-        "any client; the gateway is one of them.",
+        "Tool servers that come along. They speak MCP over stdio, or over HTTP with `--http`, to any",
+        "client, or gRPC with `--grpc` to whoever speaks thoughtgate.tools.v1; the gateway speaks both.",
         "",
     ]
     with TemporaryDirectory() as folder:

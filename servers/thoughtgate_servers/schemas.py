@@ -4,6 +4,7 @@ Never validates by hand: `jsonschema` decides, this file only phrases.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -65,11 +66,19 @@ def whole(schema: Schema, value: Any) -> Any:
     return value
 
 
-def problems(validator: Draft202012Validator, value: object) -> list[str]:
-    """Return what is wrong with `value`, at most `MAX_PROBLEMS` sentences, values left out."""
-    found: list[str] = []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One thing that is wrong: where, as a JSON pointer, and in a sentence without the value."""
+
+    pointer: str
+    sentence: str
+
+
+def violations(validator: Draft202012Validator, value: object) -> list[Violation]:
+    """Return what is wrong with `value`, at most `MAX_PROBLEMS`."""
+    found: list[Violation] = []
     for error in validator.iter_errors(value):
-        found.append(_sentence(error))
+        found.append(Violation(pointer=_pointer(error), sentence=_sentence(error)))
         if len(found) == MAX_PROBLEMS:
             break
     return found
@@ -79,8 +88,13 @@ def _described(schema: Schema, description: str) -> Schema:
     return {**schema, "description": description} if description else schema
 
 
-def _sentence(error: Any) -> str:  # a ValidationError, whose fields are all optional to mypy
-    where = "".join(f"/{part}" for part in error.absolute_path) or "the arguments"
+def _pointer(error: Any) -> str:  # a ValidationError, whose fields are all optional to mypy
+    parts = (str(part).replace("~", "~0").replace("/", "~1") for part in error.absolute_path)
+    return "".join(f"/{part}" for part in parts)
+
+
+def _sentence(error: Any) -> str:
+    where = _pointer(error) or "the arguments"
     phrase = _PHRASES.get(str(error.validator))
     if phrase is None:
         return f"{where}: breaks the rule {error.validator}"

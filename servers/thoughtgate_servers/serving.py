@@ -1,14 +1,14 @@
-"""Carries a tool table over stdio or HTTP; the command line that every server shares.
+"""Carries a tool table over stdio, HTTP or gRPC.
 
-Never binds to an address that other machines reach: these servers ask nobody who they are.
+Never loads gRPC for a server that does not speak it.
 """
 
 import asyncio
-import functools
+import os
 import signal
 import socket
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -18,58 +18,35 @@ import uvicorn
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
+from thoughtgate_servers.carriers import GRACE, Carrier, address, transport_options
 from thoughtgate_servers.sandbox import Sandbox
-from thoughtgate_servers.table import Tool, build_server
+from thoughtgate_servers.table import Table, Tool, table_server
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-GRACE = 3
-"""Seconds that open requests get when the process is told to stop."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Carrier:
-    """How a server is reached: over stdio, or over HTTP at `http` when given."""
-
-    http: str | None
-    json_replies: bool
-
-
-def transport_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add `--http` and `--json-replies` to a command, which gets them as one `carrier`."""
-
-    @functools.wraps(command)
-    def carried(*, http: str | None, json_replies: bool, **given: Any) -> None:
-        command(carrier=Carrier(http=http, json_replies=json_replies), **given)
-
-    with_replies = click.option(
-        "--json-replies",
-        is_flag=True,
-        help="With --http: answer every request with one JSON body. Faster for old clients, but "
-        "progress is not sent and a caller that hangs up does not cancel.",
-    )(carried)
-    return click.option(
-        "--http",
-        metavar="HOST:PORT",
-        help="Serve streamable HTTP at http://HOST:PORT/mcp instead of stdio (loopback only; "
-        "port 0 picks a free one and says which).",
-    )(with_replies)
+__all__ = ["Carrier", "sandbox", "serve", "serve_table", "transport_options"]
 
 
 def serve(tools: Sequence[Tool], *, name: str, instructions: str, carrier: Carrier) -> None:
-    """Serve `tools` until the client leaves (stdio) or the process is told to stop (HTTP)."""
-    server = build_server(
-        name=f"thoughtgate-{name}",
-        version=_version(),
-        instructions=instructions,
-        tools=tools,
-    )
+    """Serve `tools` until the client leaves (stdio) or the process is told to stop."""
+    name = f"thoughtgate-{name}"
+    serve_table(Table(tools), name=name, instructions=instructions, carrier=carrier)
+
+
+def serve_table(
+    table: Table, *, name: str, instructions: str, carrier: Carrier, release: str = ""
+) -> None:
+    """Serve a table under the given name and version; without one, that of this package."""
+    known_as = {"name": name, "version": release or _version(), "instructions": instructions}
+    if carrier.grpc is not None:
+        _grpc(table, known_as, carrier)
+        return
+    server = table_server(table, **known_as)
     if carrier.http is None:
         # the SDK reads stdin in a thread that nothing can wake: let Ctrl-C end the process
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         asyncio.run(_stdio(server))
     else:
-        host, port = _address(carrier.http)
-        _http(server, f"thoughtgate-{name}", host, port, carrier.json_replies)
+        host, port = address(carrier.http, "--http")
+        _http(server, name, host, port, carrier.json_replies)
 
 
 def sandbox(roots: Sequence[str]) -> Sandbox:
@@ -92,17 +69,14 @@ async def _stdio(server: Server[dict[str, Any]]) -> None:
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def _address(http: str) -> tuple[str, int]:
-    host, colon, port = http.rpartition(":")
-    host = host.strip("[]")
-    if not colon or not port.isdigit() or int(port) > 65535:
-        raise click.UsageError(message="--http wants HOST:PORT, for instance 127.0.0.1:8101")
-    if host not in LOOPBACK:
-        raise click.UsageError(
-            message=f"--http {host}: only loopback ({', '.join(LOOPBACK)}), since this server asks "
-            "nobody who they are; put the gateway in front to reach it from elsewhere"
-        )
-    return host, int(port)
+def _grpc(table: Table, known_as: dict[str, str], carrier: Carrier) -> None:
+    host, port = address(carrier.grpc or "", "--grpc")
+    # gRPC's core reads this when it is loaded, and else writes to stderr as it likes
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    carrying = import_module("thoughtgate_servers.grpc.carrying")
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    identity = carrying.Identity(**known_as)
+    carrying.run_until_stopped(table, identity, where, carrier.tls)
 
 
 class _Announced(uvicorn.Server):

@@ -17,9 +17,9 @@ from thoughtgate_servers.notify.posting import Answered, NotSent, Posted, Poster
 from thoughtgate_servers.notify.targets import Target, Targets
 from thoughtgate_servers.notify.turns import Turns
 from thoughtgate_servers.schemas import Schema, array, flag, integer, nullable, record, text
-from thoughtgate_servers.table import Effect, Reply, Request, Tool, ToolFailed
+from thoughtgate_servers.table import CALL_ID, Effect, Reply, Request, Tool, ToolFailed
 
-KEY = "thoughtgate/idempotencyKey"
+KEY = CALL_ID
 """Where in `_meta` a caller puts the key."""
 
 MAX_BODY = 1_000_000

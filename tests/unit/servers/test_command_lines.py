@@ -21,6 +21,7 @@ def test_help_shows_examples(name: str) -> None:
     assert f"  thoughtgate-{name} " in shown.output
     assert "Examples:" in shown.output
     assert "--http HOST:PORT" in shown.output
+    assert "--grpc HOST:PORT" in shown.output
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,12 @@ def test_help_shows_examples(name: str) -> None:
         ("logs", ["--http", "example.org:80"], "only loopback"),
         ("files", ["--http", "8101"], "HOST:PORT"),
         ("files", ["--http", "127.0.0.1:70000"], "HOST:PORT"),
+        ("logs", ["--grpc", "0.0.0.0:0"], "only loopback"),
+        ("logs", ["--grpc", "127.0.0.1"], "--grpc wants HOST:PORT"),
+        ("logs", ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"], "not both"),
+        ("logs", ["--tls-cert", "a.pem", "--tls-key", "b.pem"], "go with --grpc"),
+        ("logs", ["--grpc", "127.0.0.1:0", "--tls-cert", "a.pem"], "go together"),
+        ("logs", ["--grpc", "127.0.0.1:0", "--tls-cert", "/no/a", "--tls-key", "/no/b"], "no such"),
         ("notify", ["--webhook", "team"], "NAME=URL"),
         ("notify", ["--webhook", "team=env:NO_SUCH_VARIABLE"], "is not set"),
         ("notify", ["--allow", "example.org"], "http://"),
