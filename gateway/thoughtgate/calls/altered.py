@@ -16,10 +16,9 @@ def altered(call: Call, **changes: Any) -> Call:
     `replace` goes through keyword arguments and `__init__`, field by field; a call has nothing to
     check there, so all its fields are copied at once.
     """
-    copy = object.__new__(Call)
-    fields = copy.__dict__
-    fields |= call.__dict__
-    fields |= changes
+    fields = call.__dict__ | changes
     if len(fields) > _COUNT:
         raise AttributeError(*(changes.keys() - call.__dict__.keys()))
+    copy = object.__new__(Call)
+    object.__setattr__(copy, "__dict__", fields)
     return copy

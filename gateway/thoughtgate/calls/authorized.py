@@ -4,7 +4,7 @@ Never allows by silence: the first rule that has an opinion decides, and without
 refused.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from thoughtgate.core.calls import LOCAL, Call, Result
@@ -57,7 +57,7 @@ def by_scope(scopes: Mapping[Effect, str]) -> Rule:
     return Rule(name="scopes", judge=judge)
 
 
-async def authorized(call: Call, call_next: Next, *, rules: Sequence[Rule]) -> Result:
+def authorized(call: Call, call_next: Next, *, rules: Sequence[Rule]) -> Awaitable[Result]:
     """Pass on what the policy allows.
 
     Raises:
@@ -67,6 +67,6 @@ async def authorized(call: Call, call_next: Next, *, rules: Sequence[Rule]) -> R
         verdict = rule.judge(call)
         if verdict is not None:
             if verdict.allowed:
-                return await call_next(call)
+                return call_next(call)
             raise Refused(message=verdict.reason, data={"policy": rule.name})
     raise Refused(message="no rule allows this call", data={"policy": "default"})

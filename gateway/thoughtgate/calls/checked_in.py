@@ -4,7 +4,7 @@ Never repairs anything but a null for an optional property, and that only where 
 policy says so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 
 from thoughtgate.calls.altered import altered
@@ -31,7 +31,7 @@ _UNEXPLAINED = Problem(
 """Where what was sent fits only without what the domain adds to it."""
 
 
-async def checked_in(call: Call, call_next: Next, *, snapshot: Snapshot) -> Result:
+def checked_in(call: Call, call_next: Next, *, snapshot: Snapshot) -> Awaitable[Result]:
     """Pass on arguments that fit, repaired of nulls where the policy allows it.
 
     An engine is told of its nulls instead: it can learn, a client's program cannot.
@@ -41,17 +41,17 @@ async def checked_in(call: Call, call_next: Next, *, snapshot: Snapshot) -> Resu
     """
     tool = call.target
     if not isinstance(tool, Tool):
-        return await call_next(call)  # only tools have a schema
+        return call_next(call)  # only tools have a schema
     check = compiled(tool.digest + "#in", tool.input_schema)
     if check.is_valid(call.arguments):
-        return await call_next(call)
+        return call_next(call)
     policy = tool.nulls
     if policy is NullPolicy.DROP and call.source is Source.ENGINE:
         policy = NullPolicy.REJECT
     if policy is not NullPolicy.REJECT:
         repaired, dropped = drop_nulls(call.arguments, tool.input_schema, check)
         if dropped and check.is_valid(repaired):
-            return await _mended(call, call_next, repaired, dropped)
+            return _mended(call, call_next, repaired, dropped)
     raise _invalid(call, check, snapshot)
 
 

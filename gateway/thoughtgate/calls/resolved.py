@@ -3,6 +3,7 @@
 Never takes a name apart, and never tells a hidden tool from a missing one.
 """
 
+from collections.abc import Awaitable
 from itertools import islice
 
 from thoughtgate.calls.altered import altered
@@ -26,7 +27,7 @@ _COMPARED = 300
 """Names that are compared with one that is not there: it takes time that others wait for."""
 
 
-async def resolved(call: Call, call_next: Next, *, snapshot: Snapshot) -> Result:
+def resolved(call: Call, call_next: Next, *, snapshot: Snapshot) -> Awaitable[Result]:
     """Put what is meant and its true arguments into the call.
 
     Raises:
@@ -38,13 +39,13 @@ async def resolved(call: Call, call_next: Next, *, snapshot: Snapshot) -> Result
         if not isinstance(item, Item):
             raise UnknownTarget(name=call.target.name, kind=_CALLED[call.target.kind])
         arguments = snapshot.view(call.domain).offered.true_arguments(item, call.arguments)
-        return await call_next(
+        return call_next(
             altered(call, target=item, advertised=call.target.name, arguments=arguments)
         )
     entry = snapshot.entry(call)
     if entry is None:
         raise unknown(call.target.name, call.domain, snapshot)
-    return await call_next(
+    return call_next(
         altered(
             call,
             target=entry.tool,

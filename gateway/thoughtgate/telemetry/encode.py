@@ -3,17 +3,19 @@
 Never runs on the path of a call: the exporter's thread does this work. Never changes an id.
 
 What many spans have in common is encoded once: in protobuf a message's parts may stand in any
-order, and bytes of one part can simply be put behind those of another.
+order, and bytes of one part can simply be put behind those of another. So are the parts that every
+span has, without a message of the library's in between, which would take most of the time.
 """
 
 import re
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
@@ -36,6 +38,9 @@ KEPT = 1024
 """Names and shared attributes whose encoding is kept, each."""
 
 _KINDS: Final = (Span.SPAN_KIND_INTERNAL, Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CLIENT)
+_FIXED: Final = struct.Struct("<2s16s2s8scQcQ2sI").pack
+"""Fields of one size, each behind its tag: trace and span id, start, end, flags."""
+_PARENT: Final = b"\x22\x08"
 _SERVER: Final = SpanKind.SERVER
 _LOCAL_PARENT, _REMOTE_PARENT = 0x100, 0x300
 """Flags of a span: that it is known where its parent is, and where."""
@@ -79,7 +84,7 @@ class Encoder:
         self._resource = ResourceSpans(resource=resource).SerializeToString()
         scope = InstrumentationScope(name="thoughtgate", version=origin.version)
         self._scope = ScopeSpans(scope=scope).SerializeToString()
-        self._name = lru_cache(KEPT)(self._clean_name)
+        self._title = lru_cache(KEPT)(self._encode_title)
         self._kept = lru_cache(KEPT)(self._encode_shared)
 
     def span(self, record: SpanRecord) -> bytes:
@@ -91,32 +96,26 @@ class Encoder:
         when cancelled.
         """
         name, kind, context, parent, start, end, own, error, cancelled, shared = record
-        span = Span(
-            trace_id=context.trace_id.to_bytes(16, "big"),
-            span_id=context.span_id.to_bytes(8, "big"),
-            parent_span_id=parent.to_bytes(8, "big") if parent else b"",
-            name=self._name(name),
-            kind=_KINDS[kind],
-            start_time_unix_nano=start,
-            end_time_unix_nano=end if end > start else start,  # the wall clock may step back
-            flags=_REMOTE_PARENT if parent and kind is _SERVER else _LOCAL_PARENT,
-        )
-        if context.state:
-            span.trace_state = trace_state(context.state)
-        if error is not None:
-            span.status.code = Status.STATUS_CODE_ERROR
-            span.status.message = description(error, self._redact)
         kept = self._kept(shared)
         if not kept.alone or not kept.names.isdisjoint(own):
             own, kept = {**shared.attributes, **own}, _EMPTY
         room = ATTRIBUTE_LIMIT - len(kept.names)
-        if len(own) > room or not self._fill_plain(span, own):
-            del span.attributes[:]
-            self._fill_any(span, own, room)
-        if cancelled and own.get(names.ERROR_TYPE) is None:
-            _fill(span, {names.ERROR_TYPE: names.ERROR_CANCELLED})
-        data = span.SerializeToString()
-        return _head(ScopeSpans.SPANS_FIELD_NUMBER, len(data) + len(kept.data)) + data + kept.data
+        parts = self._plain(own) if len(own) <= room else None
+        if parts is None:
+            parts = [self._any(own, room)]
+        flags = _LOCAL_PARENT
+        if parent:
+            parts += (_PARENT, parent.to_bytes(8, "big"))
+            flags = _REMOTE_PARENT if kind is _SERVER else _LOCAL_PARENT
+        if error is not None or context.state or cancelled:
+            parts.append(self._seldom(record, typed=own.get(names.ERROR_TYPE) is not None))
+        trace_id, span_id = context.trace_id.to_bytes(16, "big"), context.span_id.to_bytes(8, "big")
+        end = max(start, end)  # the wall clock may step back
+        fixed = _FIXED(
+            b"\x0a\x10", trace_id, b"\x12\x08", span_id, b"9", start, b"A", end, b"\x85\x01", flags
+        )
+        data = b"".join((fixed, self._title(name, kind), *parts, kept.data))
+        return _head(ScopeSpans.SPANS_FIELD_NUMBER, len(data)) + data
 
     def request(self, spans: Iterable[bytes]) -> bytes:
         """Return the request that carries these spans."""
@@ -127,36 +126,44 @@ class Encoder:
         head = _head(ExportTraceServiceRequest.RESOURCE_SPANS_FIELD_NUMBER, size)
         return b"".join((head, group, *parts))
 
-    def _clean_name(self, name: str) -> str:
-        return text_value(self._redact(name), DESCRIPTION_LIMIT)
+    def _encode_title(self, name: str, kind: SpanKind) -> bytes:
+        shown = text_value(self._redact(name), DESCRIPTION_LIMIT)
+        return Span(name=shown, kind=_KINDS[kind]).SerializeToString()
 
-    def _fill_plain(self, span: Span, own: Mapping[str, object]) -> bool:
-        """Add attributes that are as they should be; False when one needs a closer look."""
-        add, redact_text = span.attributes.add, self._redact
+    def _plain(self, own: Mapping[str, object]) -> list[bytes] | None:
+        """Encode attributes that are as they should be; None when one needs a closer look."""
+        parts: list[bytes] = []
         for name, value in own.items():
-            if not _is_plain(name):
-                return False
-            if type(value) is str:
-                if (
-                    not value.isascii()
-                    or len(value) > VALUE_LIMIT
-                    or redact_text(value) is not value
-                ):
-                    return False
-                add(key=name).value.string_value = value
-            elif type(value) is int and 0 <= value < _PLAIN_INT:
-                add(key=name).value.int_value = value
+            if type(value) is str and value.isascii() and len(value) <= VALUE_LIMIT:
+                before = _before_text(name, len(value))
+                if not before or self._redact(value) is not value:
+                    return None
+                parts += (before, value.encode())
+            elif type(value) is int and 0 <= value < _PLAIN_INT and _is_plain(name):
+                parts.append(_number(name, value))
             else:
-                return False
-        return True
+                return None
+        return parts
 
-    def _fill_any(self, span: Span, own: Mapping[str, object], room: int) -> None:
-        seen = cleaned(own, self._redact, room=room)
+    def _any(self, own: Mapping[str, object], room: int) -> bytes:
+        """Encode attributes with what there is to be said of them."""
+        seen, span = cleaned(own, self._redact, room=room), Span()
         _fill(span, seen.attributes)
         if seen.cut:
             _fill(span, {names.TRUNCATED: seen.cut})
         if seen.hidden:
             _fill(span, {names.REDACTED: seen.hidden})
+        return span.SerializeToString()
+
+    def _seldom(self, record: SpanRecord, *, typed: bool) -> bytes:
+        """Encode what most spans do not have; `typed` ones say already why they failed."""
+        span = Span(trace_state=trace_state(record.context.state))
+        if record.error is not None:
+            span.status.code = Status.STATUS_CODE_ERROR
+            span.status.message = description(record.error, self._redact)
+        if record.cancelled and not typed:
+            _fill(span, {names.ERROR_TYPE: names.ERROR_CANCELLED})
+        return span.SerializeToString()
 
     def _encode_shared(self, shared: Shared) -> _Kept:
         seen = cleaned(shared.attributes, self._redact)
@@ -173,6 +180,25 @@ class Encoder:
 def _is_plain(name: str) -> bool:
     """Say whether an attribute's name can stand as it is, with whatever value."""
     return name == text_value(name, NAME_LIMIT) and not is_secret_name(name)
+
+
+@lru_cache(4 * KEPT)
+def _before_text(name: str, size: int) -> bytes:
+    """Return what stands before an attribute's text of that size; nothing for an odd name."""
+    if not _is_plain(name):
+        return b""
+    text = _head(AnyValue.STRING_VALUE_FIELD_NUMBER, size)
+    value = _head(KeyValue.VALUE_FIELD_NUMBER, len(text) + size) + text
+    key = KeyValue(key=name).SerializeToString()
+    return _head(Span.ATTRIBUTES_FIELD_NUMBER, len(key) + len(value) + size) + key + value
+
+
+@lru_cache(4 * KEPT)
+def _number(name: str, value: int) -> bytes:
+    """Return an attribute that is a number."""
+    span = Span()
+    _fill(span, {name: value})
+    return span.SerializeToString()
 
 
 def trace_state(text: str) -> str:
