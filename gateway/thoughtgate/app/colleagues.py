@@ -16,6 +16,9 @@ from thoughtgate.upstream.http_connection import at_socket
 PATIENCE = 2.0
 """Seconds in which another worker tells how it fares, or looks at the registry."""
 
+HEARING = 1.0
+"""Seconds in which it must say anything, or it counts as silent."""
+
 ACTING = 15.0
 """Seconds in which it does what this one has done already."""
 
@@ -33,6 +36,12 @@ class Colleagues:
     async def states(self) -> tuple[WorkerState, ...]:
         """Return how each fares; one that does not answer is not up."""
         return tuple(await asyncio.gather(*map(self._state, self._others())))
+
+    async def silent(self) -> tuple[int, ...]:
+        """Return which live and say nothing; one that is starting again is not among them."""
+        others = self._others()
+        found = await asyncio.gather(*map(self._is_silent, others))
+        return tuple(index for index, silent in zip(others, found, strict=True) if silent)
 
     async def reload(self) -> None:
         """Have each read the configuration again, which this one found good."""
@@ -66,6 +75,15 @@ class Colleagues:
             return msgspec.json.decode(body, type=WorkerState)
         except (OSError, UpstreamError, TimeoutError, msgspec.MsgspecError):
             return WorkerState(index=index, up=False)
+
+    async def _is_silent(self, index: int) -> bool:
+        try:
+            await self._asked(index, b"GET /crew/status", HEARING)
+        except TimeoutError:
+            return True
+        except (OSError, UpstreamError):
+            return False
+        return False
 
     async def _told(self, index: int, what: str, seconds: float) -> None:
         try:

@@ -67,11 +67,26 @@ def bound(loaded: Loaded) -> socket.socket:
         listening.bind((gateway.host, gateway.port))
     except OSError as error:
         listening.close()
-        raise ConfigError(
-            message=f"cannot listen on {gateway.host}:{gateway.port}: "
-            f"{os.strerror(error.errno or 0).lower()}; choose another --port"
-        ) from None
+        raise _taken(gateway.host, gateway.port, error) from None
     return listening
+
+
+def listen(listening: socket.socket) -> None:
+    """Let clients connect from now on.
+
+    Raises:
+        ConfigError: Another program was quicker; until somebody listens, many may be bound.
+    """
+    try:
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        host, port = listening.getsockname()[:2]
+        raise _taken(host, port, error) from None
+
+
+def _taken(host: str, port: int, error: OSError) -> ConfigError:
+    why = os.strerror(error.errno or 0).lower()
+    return ConfigError(message=f"cannot listen on {host}:{port}: {why}; choose another --port")
 
 
 def address(listening: socket.socket) -> str:

@@ -19,7 +19,7 @@ from thoughtgate.app.admin_routes import ROUTES
 from thoughtgate.app.admin_token import TOKEN_FILE, ensured_token
 from thoughtgate.app.colleagues import NOBODY, Colleagues
 from thoughtgate.app.compose import VERSION, App, opened
-from thoughtgate.app.listening import address, bound, room
+from thoughtgate.app.listening import address, bound, listen, room
 from thoughtgate.app.presence import presence_of, present
 from thoughtgate.app.readiness import Prober
 from thoughtgate.app.reloading import Reloader
@@ -92,6 +92,7 @@ async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> No
                     expiring(app, sessions),
                     giving_back(sessions, trimmer()),
                 ):
+                    listen(listening)
                     await server.serve(sockets=[listening])
 
 
@@ -199,12 +200,20 @@ def _ignore() -> None:
 
 
 async def first_listings(app: App, say: Say) -> None:
-    """Start every server; wait a little for those never seen, so that a first list is whole."""
+    """Start every server; wait a little for those never seen, so that a first list is whole.
+
+    What becomes of those that are still asked when everything ends is not said.
+    """
+
+    def tell(text: str) -> None:
+        if not app.hurry.begun:
+            say(text)
+
     every = [server.name for server in app.keeper.servers if server.enabled]
     new = set(app.keeper.unlisted())
     known = [name for name in every if name not in new]
-    app.keeper.begin_discovery(known, say)
-    waiting = app.keeper.begin_discovery(sorted(new), say)
+    app.keeper.begin_discovery(known, tell)
+    waiting = app.keeper.begin_discovery(sorted(new), tell)
     await asyncio.wait([waiting], timeout=app.loaded.settings.gateway.list_wait)
 
 
@@ -290,6 +299,7 @@ def face_settings(app: App) -> FaceSettings:
         call_timeout=86_400.0,
         hosts=_hosts(app),
         crew=app.crew,
+        silent=Colleagues(app.crew).silent if app.crew.count > 1 else None,
         probe=Prober(
             app.keeper,
             app.registry,

@@ -24,6 +24,9 @@ from thoughtgate.surface.admin_values import Problem
 PATIENCE = 600.0
 """Seconds without a byte after which a gateway is given up: checking a long log takes time."""
 
+BRIEF = 10.0
+"""The same where the answer takes no work: `status` asks nobody for longer."""
+
 _MOST = 256 * 2**20
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -37,9 +40,12 @@ class Reply(NamedTuple):
 
 
 class Line:
-    """Asks one gateway; `target` says which, and where its token is."""
+    """Asks one gateway; `target` says which, and where its token is.
 
-    def __init__(self, target: Target) -> None:
+    It is given up after `patience` seconds without a byte.
+    """
+
+    def __init__(self, target: Target, patience: float = PATIENCE) -> None:
         parts = _parts(target.url)
         self._host, self._port = parts.hostname or "", parts.port
         self._secure = parts.scheme == "https"
@@ -51,6 +57,7 @@ class Line:
             )
         file = target.token_file or state_folder(os.environ) / TOKEN_FILE
         self._token = read_token(file)
+        self._patience = patience
 
     def get(self, kind: type[S], *path: str, query: Mapping[str, str | int] | None = None) -> S:
         """Return what there is.
@@ -116,9 +123,9 @@ class Line:
         if self._secure:
             context = ssl.create_default_context()
             return http.client.HTTPSConnection(
-                self._host, self._port, timeout=PATIENCE, context=context
+                self._host, self._port, timeout=self._patience, context=context
             )
-        return http.client.HTTPConnection(self._host, self._port, timeout=PATIENCE)
+        return http.client.HTTPConnection(self._host, self._port, timeout=self._patience)
 
     def _decoded(self, kind: type[S], body: bytes) -> S:
         try:

@@ -16,7 +16,7 @@ from thoughtgate.cli.completing import domain_names
 from thoughtgate.cli.logs import log_to_stderr
 from thoughtgate.cli.output import note
 from thoughtgate.cli.settings import loaded_or_fail
-from thoughtgate.cli.signals import interruptible
+from thoughtgate.cli.signals import ended_early, interruptible
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.domains import DEFAULT_DOMAIN
 
@@ -59,17 +59,18 @@ def serve(
         raise click.UsageError(message="--port is for HTTP; --stdio listens on no port")
     if stdio and workers not in {None, 1}:
         raise click.UsageError(message="--workers is for HTTP; --stdio serves one client alone")
-    log_to_stderr(log_level)
-    context = click.get_current_context()
-    loaded = _changed(loaded_or_fail(file or context.obj), port=port, workers=workers)
-    if stdio:
-        serving = import_module(_SERVING)
-        uvloop.run(interruptible(serving.serve_pipe(loaded, os.environ, domain, note)))
-    elif loaded.settings.gateway.workers > 1:
-        context.exit(_serve_crew(loaded, log_level))
-    else:
-        serving = import_module(_SERVING)
-        uvloop.run(interruptible(serving.serve_http(loaded, os.environ, note)))
+    with ended_early():
+        log_to_stderr(log_level)
+        context = click.get_current_context()
+        loaded = _changed(loaded_or_fail(file or context.obj), port=port, workers=workers)
+        if stdio:
+            serving = import_module(_SERVING)
+            uvloop.run(interruptible(serving.serve_pipe(loaded, os.environ, domain, note)))
+        elif loaded.settings.gateway.workers > 1:
+            context.exit(_serve_crew(loaded, log_level))
+        else:
+            serving = import_module(_SERVING)
+            uvloop.run(interruptible(serving.serve_http(loaded, os.environ, note)))
 
 
 def _serve_crew(loaded: Loaded, log_level: str) -> int:
@@ -88,10 +89,7 @@ def _serve_crew(loaded: Loaded, log_level: str) -> int:
             return own + [f"--{name}={value}" for name, value in said.items()]
 
         hands = tuple(crew.Hand(index, start) for index in range(count))
-        try:
-            code: int = crew.serve_crew(loaded, metadata.version("thoughtgate"), hands, note)
-        except KeyboardInterrupt:
-            raise click.Abort from None
+        code: int = crew.serve_crew(loaded, metadata.version("thoughtgate"), hands, note)
         return code
 
 

@@ -1,14 +1,17 @@
-"""Ctrl-C while a call runs: the call is cancelled, and the tool server told, before we end.
+"""Signals to end: a call that runs is cancelled, and the tool server told, before we end.
 
-Never leaves the handler behind.
+Never leaves a handler behind.
 """
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
+
+from thoughtgate.cli.output import note
 
 T = TypeVar("T")
 
@@ -30,3 +33,15 @@ async def interruptible(work: Coroutine[Any, Any, T]) -> T:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
+
+
+@contextmanager
+def ended_early() -> Iterator[None]:
+    """End well when a signal comes before what serves takes it over: there is nothing to cancel."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except (click.Abort, KeyboardInterrupt):
+        note("told to stop before anything was served")
+    finally:
+        signal.signal(signal.SIGTERM, before)

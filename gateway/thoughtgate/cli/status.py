@@ -47,8 +47,8 @@ def _served(one: Presence) -> str:
 
 def _asked(far: Target) -> Status:
     """Ask the gateway; what that takes is imported only now."""
-    line = import_module("thoughtgate.cli.remote_line").Line(far)
-    found: Status = line.get(Status, "status")
+    far_line = import_module("thoughtgate.cli.remote_line")
+    found: Status = far_line.Line(far, patience=far_line.BRIEF).get(Status, "status")
     return found
 
 

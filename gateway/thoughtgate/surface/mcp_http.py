@@ -58,7 +58,7 @@ class McpFront:
         self._settings = settings
         self._desk = Desk(gateway, page_size=settings.page_size, call_timeout=settings.call_timeout)
         self._changes = Changes(gateway)
-        self._health = Health(settings.probe)
+        self._health = Health(settings.probe, settings.silent)
         comebacks = Comebacks(settings.seal_key, crew=settings.crew, ended=settings.ended)
         self._clients = Clients(gateway, sessions, self._changes, comebacks)
         streams = Streams(most=settings.max_streams, keepalive=settings.keepalive)

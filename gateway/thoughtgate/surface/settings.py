@@ -8,7 +8,7 @@ from pathlib import Path
 from thoughtgate.core.calls import LOCAL, Principal
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.workers import ALONE, Crew
-from thoughtgate.surface.health import Probe
+from thoughtgate.surface.health import Probe, Silent
 from thoughtgate.surface.http_guard import HostRules
 from thoughtgate.surface.http_io import Headers
 from thoughtgate.wire.strict import MAX_REQUEST
@@ -30,7 +30,7 @@ class FaceSettings:
     `body_timeout` is how long a body may take to arrive, `keepalive` how long a stream may be
     silent. `max_streams` counts the streams that belong to no request, subscriptions too.
     `identify` tells who sent a request, `probe` whether the gateway is ready for any. `crew` are
-    the workers of the gateway, this one among them.
+    the workers of the gateway, this one among them; `silent` tells which others do not answer.
     """
 
     info: JsonObject
@@ -47,3 +47,4 @@ class FaceSettings:
     identify: Callable[[Headers], Principal] = everybody_is_local
     probe: Probe | None = None
     crew: Crew = ALONE
+    silent: Silent | None = None

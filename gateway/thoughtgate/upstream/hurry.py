@@ -16,6 +16,11 @@ class Hurry:
         self.until = math.inf
         self._sooner = asyncio.Event()
 
+    @property
+    def begun(self) -> bool:
+        """Tell whether there is a time by which everything must be over."""
+        return not math.isinf(self.until)
+
     def within(self, seconds: float) -> None:
         """Have everything over in so many seconds; an earlier time that was said stays."""
         when = asyncio.get_running_loop().time() + seconds

@@ -129,3 +129,17 @@ async def test_both_paths_are_served_to_get_and_head_but_to_no_foreign_page() ->
             assert whole.endswith(b"\r\n\r\n")
             for foreign in ({"host": "evil.example"}, {"origin": "https://evil.example"}):
                 assert (await peer.send("GET", path, headers=foreign)).status in {403, 421}
+
+
+async def test_a_worker_that_says_nothing_is_told_of_by_the_others() -> None:
+    """All who ask meanwhile or soon after share one look."""
+    asked: list[tuple[int, ...]] = []
+
+    async def silent() -> tuple[int, ...]:
+        asked.append((1, 3))
+        return asked[-1]
+
+    health = Health(None, silent)
+    answers = await asyncio.gather(*(told(health, ALIVE) for _ in range(3)))
+    assert answers == [(503, {"status": "hung", "workers": [1, 3]})] * 3
+    assert len(asked) == 1

@@ -22,11 +22,17 @@ STEADY = 30.0
 LONGEST = 10.0
 """Seconds at most between an end and the next start."""
 
+SILENT = 3
+"""Rounds without an answer after which a worker counts as hung."""
+
 _FIRST = 0.1
 
 
 class Hand:
-    """A worker's process and the line to it; `unsaid` are orders that found no room on it."""
+    """A worker's process and the line to it.
+
+    `unsaid` are orders that found no room on it, `missed` rounds in which it has not answered.
+    """
 
     def __init__(self, index: int, start: Start) -> None:
         self.index = index
@@ -34,6 +40,7 @@ class Hand:
         self.open = False
         self.ready = False
         self.unsaid = b""
+        self.missed = 0
         self.again_at: float | None = None
         self._start = start
         self._process: subprocess.Popen[bytes] | None = None
@@ -44,6 +51,11 @@ class Hand:
     def pid(self) -> int:
         """Return the number of the process, 0 when there is none."""
         return 0 if self._process is None else self._process.pid
+
+    @property
+    def hung(self) -> bool:
+        """Tell whether it lives and has not answered for a while."""
+        return self.missed >= SILENT
 
     def begin(self) -> socket.socket:
         """Start a process and return our end of the line to it.
@@ -75,6 +87,14 @@ class Hand:
             self.unsaid += order
             self.go_on()
 
+    def ask(self) -> None:
+        """Begin a round: ask a worker that serves whether it lives, unless it has been asked."""
+        if self.line is None or not self.ready:
+            return
+        if not self.missed:
+            self.say(Order.ANSWER)
+        self.missed += 1
+
     def go_on(self) -> None:
         """Give the orders that had no room; one that is gone is noticed elsewhere."""
         while self.line is not None and self.unsaid:
@@ -99,6 +119,8 @@ class Hand:
         told = [one for one in Told if one.value in said]
         self.open = self.open or Told.OPEN in told
         self.ready = self.ready or Told.READY in told
+        if Told.HERE in told:
+            self.missed = 0
         if not said:
             self.hang_up()
         return told
@@ -117,6 +139,7 @@ class Hand:
         """Close the line, by which a worker that lives learns that it must end."""
         self.open = self.ready = False
         self.unsaid = b""
+        self.missed = 0
         if self.line is not None:
             self.line.close()
             self.line = None

@@ -90,6 +90,9 @@ class Line:
                 self._take(socket.socket(fileno=descriptor))
 
     def _obey(self, order: Order) -> None:
+        if order is Order.ANSWER:
+            self.tell(Told.HERE)
+            return
         self._heard[order].set()
         act = self._act.get(order)
         if act is not None:

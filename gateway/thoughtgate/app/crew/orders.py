@@ -14,10 +14,12 @@ class Order(bytes, Enum):
     TAKE = b"t"
     RELOAD = b"r"
     STOP = b"s"
+    ANSWER = b"a"
 
 
 class Told(bytes, Enum):
-    """What a worker says: that it is composed and reached by the others, that it serves."""
+    """What a worker says: that it is composed and reached by the others, serves, still lives."""
 
     OPEN = b"o"
     READY = b"r"
+    HERE = b"h"

@@ -18,6 +18,7 @@ from pathlib import Path
 from thoughtgate.app.crew.hand import Hand
 from thoughtgate.app.crew.orders import Order, Told
 from thoughtgate.app.crew.porter import Porter
+from thoughtgate.app.crew.pulse import Pulse
 from thoughtgate.app.listening import address, bound
 from thoughtgate.app.presence import presence_of, present
 from thoughtgate.config.files import Loaded
@@ -26,6 +27,9 @@ from thoughtgate.core.errors import ConfigError
 
 LAST = 10.0
 """Seconds beyond drain and grace after which a worker that has not ended is killed."""
+
+PARTING = 2.0
+"""Seconds beyond drain and grace after which one is killed that does not even answer."""
 
 _SOON = 0.02
 """Seconds until an order is given again that had no room."""
@@ -110,7 +114,9 @@ class _Parent:
         self._served = self._stopping = False
         self._listed = False
         self._code = 0
+        self._failure: ConfigError | None = None
         self._times: dict[str, float] = {}
+        self._pulse = Pulse(hands, settings.worker_timeout, say)
 
     def run(self, listening: socket.socket, bell: socket.socket) -> int:
         """Serve until all workers have ended; return the exit code."""
@@ -124,19 +130,28 @@ class _Parent:
                 for key, _ in self._selector.select(self._patience()):
                     key.data()
                 self._tick()
+        if self._failure is not None:
+            raise self._failure
         if not self._served and not self._code:
             raise KeyboardInterrupt
         return self._code
 
     def _give(self, client: socket.socket, worker: int | None) -> bool:
-        """Hand a connection to a worker, or to the next one in turn."""
-        if worker is not None and self._hands[worker].give(client):
+        """Hand a connection to a worker, or to the next one in turn that is not hung."""
+        if worker is not None and self._give_to(worker, client):
             return True
         for _ in self._hands:
             self._turn = (self._turn + 1) % len(self._hands)
-            if self._hands[self._turn].give(client):
+            if self._give_to(self._turn, client):
                 return True
         return False
+
+    def _give_to(self, worker: int, client: socket.socket) -> bool:
+        """Hand a connection to this worker; to a hung one only when all that serve are."""
+        hand = self._hands[worker]
+        if hand.hung and any(one.ready and not one.hung for one in self._hands):
+            return False
+        return hand.give(client)
 
     def _begin(self, hand: Hand) -> None:
         try:
@@ -144,7 +159,8 @@ class _Parent:
         except OSError as error:
             why = (error.strerror or "error").lower()
             if not self._served:
-                raise ConfigError(message=f"cannot start a worker: {why}") from None
+                self._fail(ConfigError(message=f"cannot start a worker: {why}"))
+                return
             self._rest(hand, f"cannot be started: {why}")
             return
         self._selector.register(line, selectors.EVENT_READ, partial(self._hear, hand))
@@ -153,15 +169,35 @@ class _Parent:
 
     def _hear(self, hand: Hand) -> None:
         told = hand.hear()
+        self._pulse.heard(hand)
         if hand.line is None:
             self._forget(hand)
         if Told.OPEN in told:
             self._opened(hand)
-        if Told.READY in told and not self._served and all(one.ready for one in self._hands):
+        if Told.READY in told:
+            self._serves(hand)
+
+    def _serves(self, hand: Hand) -> None:
+        if self._served:
+            if not self._stopping:
+                self._say(f"worker {hand.index} (process {hand.pid}) serves again")
+        elif all(one.ready for one in self._hands):
             self._served = True
             if not self._stopping:
-                self._porter.open()
-                self._serving()
+                self._open()
+
+    def _open(self) -> None:
+        try:
+            self._porter.open()
+        except ConfigError as error:
+            self._fail(error)
+        else:
+            self._serving()
+
+    def _fail(self, why: ConfigError) -> None:
+        """End all that was begun, and then raise this."""
+        self._failure = why
+        self._stop()
 
     def _opened(self, hand: Hand) -> None:
         """Let the others begin after the first, and all ask for lists when all are there.
@@ -198,9 +234,10 @@ class _Parent:
         """Have all workers end: after drain and grace, and at once at the second time."""
         now = time.monotonic()
         again, self._stopping = self._stopping, True
+        self._pulse.hurry()
         drain = 0.0 if again or not self._served else self._settings.drain_delay
-        self._times["close"] = now + drain
-        self._times["kill"] = now + drain + LAST + (0.0 if again else self._settings.grace)
+        over = now + drain + (0.0 if again else self._settings.grace)
+        self._times |= {"close": now + drain, "kill hung": over + PARTING, "kill": over + LAST}
         for hand in self._hands:
             hand.again_at = None
             hand.say(Order.STOP)
@@ -225,18 +262,19 @@ class _Parent:
         pause = hand.rest()
         self._say(f"worker {hand.index} {how}; it is started again in {pause:g} s")
 
-    def _patience(self) -> float | None:
+    def _patience(self) -> float:
         again = [hand.again_at for hand in self._hands if hand.again_at is not None]
-        times = [*self._times.values(), *again]
+        times = [*self._times.values(), *again, self._pulse.next_at]
         if any(hand.unsaid for hand in self._hands):
             times.append(time.monotonic() + _SOON)
-        own = max(0.0, min(times) - time.monotonic()) if times else None
-        waits = [wait for wait in (own, self._porter.patience()) if wait is not None]
-        return min(waits) if waits else None
+        own = max(0.0, min(times) - time.monotonic())
+        porter = self._porter.patience()
+        return own if porter is None else min(own, porter)
 
     def _tick(self) -> None:
         now = time.monotonic()
         self._porter.tick()
+        self._pulse.tick()
         for hand in self._hands:
             hand.go_on()
             if hand.again_at is not None and hand.again_at <= now:
@@ -246,8 +284,8 @@ class _Parent:
             del self._times[what]
         if "close" in due:
             self._porter.close()
-        if "kill" in due:
-            for hand in self._hands:
+        for hand in self._hands:
+            if "kill" in due or ("kill hung" in due and hand.hung):
                 hand.kill()
 
 

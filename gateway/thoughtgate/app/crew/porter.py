@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from thoughtgate.app.crew.peek import ANY, MOST, Wish, wish
+from thoughtgate.app.listening import listen
 
 QUIET = 0.1
 """Seconds in which a new connection may say nothing and is kept: nobody could serve it yet."""
@@ -21,7 +22,6 @@ KEPT = 512
 """Connections that are looked at at once; beyond, they go to any worker unseen."""
 
 _AT_ONCE = 64
-_BACKLOG = 2048
 _REST = 0.2
 """Seconds without accepting when the system has no room."""
 
@@ -52,8 +52,12 @@ class Porter:
         self._open = False
 
     def open(self) -> None:
-        """Begin to listen and accept: nobody can connect before."""
-        self._listening.listen(_BACKLOG)
+        """Begin to listen and accept: nobody can connect before.
+
+        Raises:
+            ConfigError: Another program listens there by now.
+        """
+        listen(self._listening)
         self._listening.setblocking(False)
         self._open = True
         self._selector.register(self._listening, selectors.EVENT_READ, self.accept)
