@@ -39,6 +39,19 @@ class GatewaySettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
             "is killed and started again; a tenth of that, and it gets no new connections.",
         ),
     ] = 60.0
+    grpc_port: Annotated[
+        Annotated[int, Meta(ge=0, le=65535)] | None,
+        Meta(
+            description="Port on which clients over gRPC are served, beside the other; 0 takes a"
+            " free one. Not served unless it is set."
+        ),
+    ] = None
+    grpc_health: Annotated[
+        bool, Meta(description="Answer `grpc.health.v1.Health` there, as `/readyz` does.")
+    ] = False
+    grpc_reflection: Annotated[
+        bool, Meta(description="Tell by server reflection what is spoken there.")
+    ] = False
     allowed_hosts: Annotated[
         tuple[str, ...], Meta(description="Host header values accepted besides loopback's own.")
     ] = ()

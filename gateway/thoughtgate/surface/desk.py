@@ -116,7 +116,7 @@ class Desk:
         finally:
             if relay.asked:
                 await relay.close()
-        return self._translated(call, result)
+        return self.translated(call, result)
 
     def _call(self, wanted: Wanted, asker: Asker, listener: Listener, line: Line) -> Call:
         name, domain = wanted.name, asker.domain
@@ -139,7 +139,7 @@ class Desk:
             retry=asker.retry,
         )
 
-    def _translated(self, call: Call, result: Result) -> Result:
+    def translated(self, call: Call, result: Result) -> Result:
         """Return a result with its URIs as this client knows them: mostly the same ones."""
         try:
             view = self._gateway.view(call.domain)
