@@ -24,10 +24,11 @@ _EXAMPLE = "such as grpc://127.0.0.1:50051"
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 _SERVICE = re.compile(r"\*|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(/[A-Za-z_]\w*)?", re.ASCII)
 _KEY = re.compile(r"[0-9a-z_.-]+")
-_VALUE = re.compile(r"[ -~]*")
+_VALUE = re.compile(r"[!-~]([ -~]*[!-~])?")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _RESERVED = frozenset({
-    "connection", "content-length", "content-type", "host", "te", "traceparent", "tracestate",
-    "trailer", "transfer-encoding", "upgrade", "user-agent",
+    "connection", "content-length", "content-type", "host", "idempotency-key", "te", "traceparent",
+    "tracestate", "trailer", "transfer-encoding", "upgrade", "user-agent",
 })  # fmt: skip
 
 
@@ -149,11 +150,14 @@ def _metadata(headers: Mapping[str, str]) -> Iterator[Misfit]:
         if _KEY.fullmatch(key) is None:
             yield Misfit(key=at, text="no name of metadata; use letters, digits, -, _ and .")
         elif key in _RESERVED or key.startswith("grpc-"):
-            yield Misfit(key=at, text="is set by gRPC itself; leave it out")
+            yield Misfit(key=at, text="is set by the gateway itself; leave it out")
         elif key in seen:
             yield Misfit(key=at, text="is there twice: names of metadata have no capitals")
         elif _VALUE.fullmatch(value) is None:
-            yield Misfit(key=at, text="has a value with characters that metadata cannot carry")
+            said = "has a value that metadata cannot carry: printable ASCII, no spaces around it"
+            yield Misfit(key=at, text=said)
+        elif key.endswith("-bin") and _BASE64.fullmatch(value) is None:
+            yield Misfit(key=at, text="must be base64, as its name ends in -bin")
         seen.add(key)
 
 

@@ -44,7 +44,7 @@ async def test_a_grpc_server_is_put_and_shown_without_its_secrets(tmp_path: Path
         ({"url": URL, "grpc": {"bidi": True}}, "reflected services"),
         ({"url": URL, "grpc": {"reflect": ["a b"]}}, "no service"),
         ({"url": "grpc://h:1", "grpc": {"tls_name": "a"}}, "grpcs://"),
-        ({"url": URL, "headers": {"te": "1"}}, "set by gRPC"),
+        ({"url": URL, "headers": {"te": "1"}}, "set by the gateway"),
         ({"url": "http://h/", "grpc": {}}, "grpc is for a URL"),
     ],
 )

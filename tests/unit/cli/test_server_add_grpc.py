@@ -103,7 +103,7 @@ def _shown_of_a_url(place: Home) -> dict[str, object]:
         (("x", PLAIN, "--sharing", "session"), "--sharing is for MCP"),
         (("x", PLAIN, "--env", "A=1"), "--env is for a command"),
         (("x", PLAIN, "--cwd", "/"), "--cwd is for a command"),
-        (("x", PLAIN, "--header", "te=1"), "--header te: is set by gRPC itself"),
+        (("x", PLAIN, "--header", "te=1"), "--header te: is set by the gateway"),
         (("x", SECURE, "--ca", "no.pem"), "there is no file"),
         (("x", "localhost:50051", "--reflect", "*"), "--reflect is for a gRPC server"),
         (("x", "https://h.example/mcp", "--ca", "ca.pem"), "--ca is for a gRPC server"),

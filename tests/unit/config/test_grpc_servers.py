@@ -124,6 +124,8 @@ def test_a_url_that_leads_nowhere_is_explained(url: str, said: str) -> None:
         (f"{PLAIN}\nheaders = {{A = 'b', a = 'c'}}", "headers.a", "twice"),
         (f"{PLAIN}\nheaders = {{a = 'é'}}", "headers.a", "cannot carry"),
         (f'{PLAIN}\nheaders = {{a = "b\\nc"}}', "headers.a", "cannot carry"),
+        (f"{PLAIN}\nheaders = {{a = ''}}", "headers.a", "cannot carry"),
+        (f"{PLAIN}\nheaders = {{a-bin = '*'}}", "headers.a-bin", "base64"),
         ("url = 'https://h/'\nreflect = ['*']", "reflect", "is for a gRPC server"),
         ("url = 'https://h/'\ntls_ca = 'a'", "tls_ca", "is for a gRPC server"),
         ("command = ['c']\nbidi = true", "bidi", "is for a gRPC server"),

@@ -12,10 +12,17 @@ from dataclasses import dataclass, replace
 from thoughtgate.app.doctor.commands import command_findings
 from thoughtgate.app.doctor.connecting import connect_finding
 from thoughtgate.app.doctor.findings import Checked, Finding
+from thoughtgate.app.doctor.grpc_connecting import grpc_finding
 from thoughtgate.app.doctor.logins import HeldLogins, judged_login, over
 from thoughtgate.app.masks import bare_url
-from thoughtgate.core.errors import UpstreamDenied, UpstreamError, UpstreamLost
-from thoughtgate.core.servers import HttpTransport, Listing, Server, StdioTransport
+from thoughtgate.core.errors import (
+    UpstreamDenied,
+    UpstreamError,
+    UpstreamLost,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+from thoughtgate.core.servers import GrpcTransport, HttpTransport, Listing, Server, StdioTransport
 from thoughtgate.upstream.auth import Login
 from thoughtgate.upstream.child import child_environment
 from thoughtgate.upstream.http_rules import target
@@ -81,10 +88,20 @@ async def check_server(
             status = client.statuses.get(server.transport.url, 0)
             asked = replace(asked, status=status, logged_in=login is not None)
         findings = tuple(judged(asked))
-        if asked.listing is None and isinstance(server.transport, HttpTransport):
-            findings = (await connect_finding(server.name, server.transport.url) or findings[0],)
+        if asked.listing is None:
+            findings = (await _connecting(server) or findings[0], *findings[1:])
     tools = "cannot be used" if asked.listing is None else f"{len(asked.listing.tools)} tools"
     return Checked(name=f"server {server.name}", said=tools, findings=findings), asked
+
+
+async def _connecting(server: Server) -> Finding | None:
+    """Return why no connection to a server at a URL can be had, None when it can."""
+    transport = server.transport
+    if isinstance(transport, GrpcTransport):
+        return await grpc_finding(server.name, transport)
+    if isinstance(transport, HttpTransport):
+        return await connect_finding(server.name, transport.url)
+    return None
 
 
 def judged(asked: Asked) -> Iterator[Finding]:
@@ -134,6 +151,8 @@ def _failure(asked: Asked) -> Finding:
     said = error.message if isinstance(error, UpstreamError) else ""
     if isinstance(server.transport, HttpTransport):
         return _http_failure(server, server.transport.url, asked, said)
+    if isinstance(server.transport, GrpcTransport):
+        return _grpc_failure(server, server.transport, asked, said)
     if isinstance(error, TimeoutError):
         seconds = min(server.start_timeout, PATIENCE)
         code, what = "server_silent", f"it did not answer within {seconds:g} s"
@@ -176,6 +195,26 @@ def _http_failure(server: Server, url: str, asked: Asked, said: str) -> Finding:
         what=said or f"{shown} did not answer in time",
         mend=f"see what it answers: curl -i -X POST {shown}",
     )
+
+
+def _grpc_failure(server: Server, transport: GrpcTransport, asked: Asked, said: str) -> Finding:
+    url, error = transport.url, asked.error
+    again = f"thoughtgate server add {server.name} {url}"
+    if isinstance(error, TimeoutError | UpstreamTimeout):
+        code, mend = (
+            "server_silent",
+            f"see whether the server is busy: thoughtgate grpc describe {url}",
+        )
+    elif isinstance(error, UpstreamDenied):
+        code, mend = "login_needed", f"{again} --header 'authorization=Bearer …' --replace"
+    elif isinstance(error, UpstreamRefused):
+        code = "nothing_offered"
+        mend = f"see what it offers: thoughtgate grpc describe {url}, then: {again} --reflect "
+        mend += "SERVICE --replace"
+    else:
+        code, mend = "server_failed", f"see what it offers: thoughtgate grpc describe {url}"
+    what = said or f"{url} did not answer in time"
+    return Finding(code=code, where=f"server {server.name}", what=what, mend=mend)
 
 
 def _command(server: Server) -> str:
