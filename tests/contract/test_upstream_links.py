@@ -1,4 +1,7 @@
-"""What every link promises, held against the SDK's own server over both transports and eras."""
+"""What every link promises, held against the SDK's own server over both transports and eras.
+
+And against a native gRPC server, which has no log messages and no errors of JSON-RPC.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,6 +10,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.support.native_peer import TOOLS as NATIVE_TOOLS
+from tests.support.native_peer import NativePeer, grpc_server, serving
 from tests.support.sdk_server import TOOLS, sdk_over_http
 from tests.support.sdk_sse import sdk_over_sse
 from tests.support.upstreams import Heard, Rig, http_server, rig, stdio_server
@@ -27,19 +32,35 @@ OLDEST = ("sse", Era.HANDSHAKE)
 STREAMING = [*((transport, era) for transport in ("stdio", "http") for era in ERAS), OLDEST]
 ALL = [*STREAMING, *(("json", era) for era in ERAS)]
 
-streaming = pytest.mark.parametrize(
-    "peer", STREAMING, indirect=True, ids=lambda case: f"{case[0]}-{case[1]}", scope="module"
-)
+GRPC = ("grpc", Era.STATELESS)
+
+
+def by(cases: list[tuple[str, Era]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        "peer", cases, indirect=True, ids=lambda case: f"{case[0]}-{case[1]}", scope="module"
+    )
+
+
+streaming = by([*STREAMING, GRPC])
 """A peer that answers in plain JSON has no stream for notifications, and none to close."""
 
 
 @pytest_asyncio.fixture(
-    scope="module", loop_scope="module", params=ALL, ids=lambda case: f"{case[0]}-{case[1]}"
+    scope="module",
+    loop_scope="module",
+    params=[*ALL, GRPC],
+    ids=lambda case: f"{case[0]}-{case[1]}",
 )
 async def peer(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
     transport, era = request.param
     if transport == "stdio":
         async with rig(stdio_server(STDIO, era=era)) as made:
+            yield made
+    elif transport == "grpc":
+        async with (
+            serving(NativePeer()) as port,
+            rig(grpc_server(f"grpc://127.0.0.1:{port}")) as made,
+        ):
             yield made
     elif transport == "sse":
         async with sdk_over_sse() as url, rig(http_server(url)) as made:
@@ -54,7 +75,8 @@ async def peer(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
 
 async def test_discovery_follows_all_pages_and_says_who_answered(peer: Rig) -> None:
     listing = await within(peer.upstreams.discover("peer"), 10.0)
-    assert [tool["name"] for tool in listing.tools[: len(TOOLS)]] == list(TOOLS)
+    wanted = NATIVE_TOOLS if listing.version == "thoughtgate.tools.v1" else TOOLS
+    assert [tool["name"] for tool in listing.tools[: len(wanted)]] == list(wanted)
     assert listing.server_info["name"] == "peer"
     assert listing.instructions == "be kind"
     assert listing.warnings == ()
@@ -94,7 +116,7 @@ async def test_no_progress_is_asked_for_unless_the_caller_wants_it(peer: Rig) ->
     assert "progressToken" not in seen["meta"]
 
 
-@streaming
+@by(STREAMING)
 async def test_log_messages_of_the_wanted_level_reach_the_caller(peer: Rig) -> None:
     heard = Heard()
     await peer.call("log", listener=heard, log_level="warning")
@@ -134,6 +156,7 @@ async def test_a_changed_list_of_tools_is_listed_again(peer: Rig) -> None:
     await until(lambda: extra in peer.names())
 
 
+@by(ALL)
 async def test_an_error_reply_is_relayed_as_it_is(peer: Rig) -> None:
     await peer.call("echo")
     with pytest.raises(UpstreamReplied) as caught:

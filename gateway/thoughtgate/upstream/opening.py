@@ -6,10 +6,11 @@ Never leaves a child behind when opening fails.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 
 from thoughtgate.core.errors import UpstreamError, UpstreamGarbled, UpstreamLost, UpstreamReplied
 from thoughtgate.core.json import JsonValue
-from thoughtgate.core.servers import Era, HttpTransport, Server, StdioTransport
+from thoughtgate.core.servers import Era, GrpcTransport, HttpTransport, Server, StdioTransport
 from thoughtgate.upstream.auth_client import authorized
 from thoughtgate.upstream.child import Child, Patience
 from thoughtgate.upstream.eras import Dialect, Handshake, Stateless
@@ -66,7 +67,15 @@ async def open_link(
     if isinstance(server.transport, HttpTransport):
         client = authorized(means.client, server, means.credentials)
         return await _open_http(server.transport, era, home, replace(means, client=client))
+    if isinstance(server.transport, GrpcTransport):
+        return await _open_grpc(server.transport, home, means)
     raise TypeError(server.transport)
+
+
+async def _open_grpc(transport: GrpcTransport, home: Home, means: Means) -> Link:
+    grpc = import_module("thoughtgate.upstream.grpc.opening")  # slow to import, and seldom used
+    link: Link = await grpc.open_grpc(transport, home, means)
+    return link
 
 
 async def _open_http(transport: HttpTransport, era: Era | None, home: Home, means: Means) -> Link:

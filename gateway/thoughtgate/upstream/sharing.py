@@ -7,7 +7,7 @@ import hashlib
 
 from thoughtgate.core.calls import Call
 from thoughtgate.core.json import JsonObject
-from thoughtgate.core.servers import Era, HttpTransport, Server, Sharing
+from thoughtgate.core.servers import Era, GrpcTransport, HttpTransport, Server, Sharing
 from thoughtgate.wire.strict import dumps
 
 Key = tuple[str, ...]
@@ -25,9 +25,11 @@ SESSIONLESS = "stateless"
 def sharing_of(server: Server, era: Era | None) -> Sharing | None:
     """Return who shares a connection to a server; None while that depends on its era.
 
-    Over HTTP in the stateless era there is no connection that could be anybody's own.
+    Over HTTP in the stateless era, and over gRPC, no connection could be anybody's own.
     """
     sharing = server.sharing
+    if isinstance(server.transport, GrpcTransport):
+        return Sharing.SHARED
     if not isinstance(server.transport, HttpTransport):
         return sharing or Sharing.SHARED
     if sharing is Sharing.SHARED or era is Era.STATELESS:
@@ -48,13 +50,17 @@ def listed_with(server: Server) -> JsonObject:
 
 def known_era(server: Server) -> Era | None:
     """Return the era that a server is known to speak before it was ever asked."""
+    if isinstance(server.transport, GrpcTransport):
+        return Era.STATELESS
     old = isinstance(server.transport, HttpTransport) and server.transport.sse
     return Era.HANDSHAKE if old else server.era
 
 
 def is_piped(server: Server) -> bool:
     """Tell whether all that a server says on a connection is known to come through one pipe."""
-    return not isinstance(server.transport, HttpTransport) or server.transport.sse
+    if isinstance(server.transport, HttpTransport):
+        return server.transport.sse
+    return not isinstance(server.transport, GrpcTransport)
 
 
 def key_of(sharing: Sharing, call: Call) -> Key:

@@ -11,6 +11,7 @@ from thoughtgate.core.calls import Call, Listener, Result
 from thoughtgate.core.errors import UpstreamUnreachable
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import (
+    GrpcTransport,
     HttpTransport,
     Listing,
     LocalTransport,
@@ -171,7 +172,8 @@ class Upstreams:
         if neighbour is not None:
             self._running[server.name] = Elsewhere(server, neighbour, self._watchers)
             return
-        give_up = None if isinstance(server.transport, HttpTransport) else self._backoff.give_up
+        far = isinstance(server.transport, HttpTransport | GrpcTransport)
+        give_up = None if far else self._backoff.give_up
         backoff = Backoff(first=self._backoff.first, longest=self._backoff.longest, give_up=give_up)
         self._running[server.name] = Served(
             server,
