@@ -9,9 +9,11 @@ from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 from thoughtgate.config.clients.entries import URL_KEYS
+from thoughtgate.config.grpc_servers import is_grpc
 from thoughtgate.config.imports import dotenv
 from thoughtgate.config.imports.fields import Fields
 from thoughtgate.config.imports.folders import Folders
+from thoughtgate.config.imports.grpc import GRPC_KEYS, read_grpc
 from thoughtgate.config.imports.headers import read_headers
 from thoughtgate.config.imports.names import is_sse_url
 from thoughtgate.core.errors import ConfigError
@@ -26,6 +28,7 @@ _KINDS = {
     "streamable_http": "http",
     "streamablehttp": "http",
     "sse": "sse",
+    "grpc": "grpc",
 }
 _OF_A_COMMAND = {"command", "args", "env", "env_vars", "envFile", "cwd"}
 _OF_A_URL = {*URL_KEYS, "headers", "http_headers", "env_http_headers", "bearer_token_env_var"}
@@ -74,8 +77,8 @@ def read_server(fields: Fields, folders: Folders) -> Found | None:
     kind = _kind(fields)
     if kind is None:
         return None
-    transport = _stdio(fields, folders) if kind == "stdio" else _http(fields, sse=kind == "sse")
-    _tell_of_the_rest(fields, stdio=kind == "stdio")
+    transport = _transport(fields, folders, kind)
+    _tell_of_the_rest(fields, kind)
     start = fields.seconds("startup_timeout_sec")
     return Found(
         transport=transport,
@@ -85,13 +88,22 @@ def read_server(fields: Fields, folders: Folders) -> Found | None:
     )
 
 
+def _transport(fields: Fields, folders: Folders, kind: str) -> Transport:
+    if kind == "stdio":
+        return _stdio(fields, folders)
+    if kind == "grpc":
+        key = next(key for key in URL_KEYS if fields.given(key))
+        return read_grpc(fields, folders, key, read_headers(fields))
+    return _http(fields, sse=kind == "sse")
+
+
 def _kind(fields: Fields) -> str | None:
-    """Return `stdio`, `http` or `sse`."""
+    """Return `stdio`, `http`, `sse` or `grpc`."""
     named = "type" if fields.given("type") else "transport"
     said = fields.text(named).lower()
     by_url = [key for key in URL_KEYS if fields.given(key)]
     if said and said not in _KINDS:
-        fields.problem("not a transport that is spoken here; use stdio, http or sse", named)
+        fields.problem("not a transport that is spoken here; use stdio, http, sse or grpc", named)
         return None
     if fields.given("command") and by_url:
         fields.problem("both a command and a URL; keep one of them", by_url[0])
@@ -117,6 +129,8 @@ def _kind(fields: Fields) -> str | None:
 
 
 def _kind_of_url(fields: Fields, key: str) -> str:
+    if is_grpc(str(fields.table[key])):
+        return "grpc"
     if key == "httpUrl" or not is_sse_url(str(fields.table[key])):
         return "http"
     fields.note("ends in /sse: taken for the older HTTP+SSE transport; a type would say", key)
@@ -225,15 +239,19 @@ def _enabled(fields: Fields) -> bool | None:
     return not disabled
 
 
-def _tell_of_the_rest(fields: Fields, *, stdio: bool) -> None:
+def _tell_of_the_rest(fields: Fields, kind: str) -> None:
     """Note every key that was not used and may matter."""
+    stdio = kind == "stdio"
     used = _OF_BOTH | (_OF_A_COMMAND if stdio else _OF_A_URL)
+    used |= GRPC_KEYS if kind == "grpc" else frozenset()
     other = _OF_A_URL if stdio else _OF_A_COMMAND
     for key in fields.table:
         if key in used or key in _HARMLESS:
             continue
         if key in other:
             fields.note("has no use for a " + ("command" if stdio else "URL") + "; left out", key)
+        elif key in GRPC_KEYS:
+            fields.note("is for a gRPC server; left out", key)
         else:
             fields.note(_LEFT_OUT.get(key) or _unknown(key), key)
 
