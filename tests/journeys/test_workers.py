@@ -23,6 +23,7 @@ from tests.support.old_client import OldClient
 from tests.support.pinned import PinnedPeer, beacons, strayed, worker_of
 from tests.support.waiting import until, within
 from thoughtgate.app.admin_token import TOKEN_FILE
+from thoughtgate.app.crew.folder import PREFIX
 from thoughtgate.testing.fake_http import FakeHttp, fake_http
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -71,7 +72,18 @@ def admin(running: Gate) -> AdminClient:
 
 def folders(place: Path) -> list[Path]:
     """Return the folders of workers' sockets there."""
-    return list(place.glob("tg-*"))
+    return list(place.glob(f"{PREFIX}*"))
+
+
+def socket_folder(worker: int) -> Path:
+    """Return the folder of sockets that a worker's process was told."""
+    words = Path(f"/proc/{worker}/cmdline").read_text(encoding="utf-8").split("\0")
+    [folder] = [word.partition("=")[2] for word in words if word.startswith("--sockets=")]
+    return Path(folder)
+
+
+def modes(place: Path) -> dict[str, int]:
+    return {one.name: one.stat().st_mode & 0o777 for one in place.iterdir()}
 
 
 async def status(running: Gate) -> Any:
@@ -135,6 +147,28 @@ async def test_forty_clients_are_all_answered_and_shared_out(running: Gate, mode
     taken = {one["index"]: one["calls"] - before[one["index"]] for one in after}
     assert sum(taken.values()) == 120
     assert 48 <= taken[0] <= 72, taken
+
+
+async def test_a_forged_mark_leads_to_another_worker_and_to_no_session(running: Gate) -> None:
+    both = await beacons(running.url())
+    for at, client in enumerate(both):
+        mark, _, sealed = client.headers["mcp-session-id"].partition(".")
+        assert mark == str(at)
+        forged = ["", f"{1 - at}.", f"{at + 2}.", f"{at}.{at}.", f"0{at}.", "9999999999."]
+        for one in forged:
+            liar = OldClient(running.url())
+            liar.headers = {**client.headers, "mcp-session-id": one + sealed}
+            got = await liar.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+            assert got.status == 404, (one, got)
+        assert await client.structured("web__remember", {"number": at}) == {}
+        await client.leave()
+
+
+async def test_nobody_else_can_reach_a_worker_s_sockets(running: Gate) -> None:
+    folder = socket_folder(children(running.process.pid)[0])
+    kinds = ("worker", "servers")
+    assert modes(folder) == {f"{kind}-{at}.sock": 0o600 for kind in kinds for at in (0, 1)}
+    assert modes(folder.parent)[folder.name] == 0o700
 
 
 async def test_the_status_tells_of_every_worker(running: Gate) -> None:

@@ -77,7 +77,9 @@ def _serve_crew(loaded: Loaded, log_level: str) -> int:
     """Serve by several processes; this one, their parent, imports little and stays small."""
     crew = import_module("thoughtgate.app.crew.parent")
     count = loaded.settings.gateway.workers
-    with crew.private_folder(os.environ) as sockets:
+    folder = import_module("thoughtgate.app.crew.folder")
+    port = import_module("thoughtgate.app.grpc_port")
+    with port.grpc_reserved(loaded) as settled, folder.private_folder(os.environ) as sockets:
 
         def start(index: int, line: int) -> list[str]:
             # -P: a worker finds the program where we did, not in the current folder

@@ -1,18 +1,15 @@
 """The two ends of a worker's line: orders, connections, and what the loss of an end means."""
 
 import asyncio
-import os
 import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 from tests.support.waiting import until, within
 from thoughtgate.app.crew.hand import LONGEST, Hand
 from thoughtgate.app.crew.line import Line
 from thoughtgate.app.crew.orders import Order, Told
-from thoughtgate.app.crew.parent import private_folder
 
 
 class Worker:
@@ -155,18 +152,3 @@ async def test_a_worker_that_ends_again_and_again_is_started_less_and_less_often
     assert pauses[:3] == [0.1, 0.2, 0.4]
     assert pauses[-1] == LONGEST
     assert pauses == sorted(pauses)
-
-
-def test_the_folder_of_sockets_is_private_and_goes_away(tmp_path: Path) -> None:
-    long = tmp_path / ("x" * 90)
-    long.mkdir()
-    with private_folder({"XDG_RUNTIME_DIR": str(long)}) as folder:
-        assert folder.parent != long
-        assert folder.stat().st_mode & 0o777 == 0o700
-        (folder / "worker-0.sock").touch()
-    assert not folder.exists()
-
-
-def test_a_place_that_cannot_be_written_is_passed_over(tmp_path: Path) -> None:
-    with private_folder({"XDG_RUNTIME_DIR": os.fspath(tmp_path / "none")}) as folder:
-        assert folder.exists()

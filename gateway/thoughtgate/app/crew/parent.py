@@ -3,17 +3,15 @@
 Never opens the registry or runs an event loop: what it does must work whatever becomes of a worker.
 """
 
-import os
 import selectors
 import shutil
 import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
-from pathlib import Path
 
 from thoughtgate.app.crew.hand import Hand
 from thoughtgate.app.crew.orders import Order, Told
@@ -34,8 +32,6 @@ PARTING = 2.0
 _SOON = 0.02
 """Seconds until an order is given again that had no room."""
 
-_LONGEST_PATH = 75
-"""Bytes of the path of its place: a socket's path has 104 on some systems."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 _SIGNALS = (*_STOPS, signal.SIGHUP, signal.SIGCHLD)
 
@@ -66,31 +62,6 @@ def serve_crew(
 
         parent = _Parent(loaded.settings.gateway, hands, selector, say, serving)
         return parent.run(listening, bell)
-
-
-@contextmanager
-def private_folder(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Make a folder that only this user can look into, with a path short enough for sockets.
-
-    Raises:
-        ConfigError: There is no place for one.
-    """
-    places = [environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp"]
-    for place in places:
-        if not place or len(os.fsencode(place)) > _LONGEST_PATH:
-            continue
-        with suppress(OSError):
-            folder = Path(tempfile.mkdtemp(prefix="tg-", dir=place))
-            break
-    else:
-        raise ConfigError(
-            message="no folder for the workers' sockets: none can be made in XDG_RUNTIME_DIR or "
-            "the folder for temporary files, or their paths are too long"
-        )
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Parent:

@@ -15,6 +15,7 @@ import uvicorn
 from thoughtgate.app.admin import Desk
 from thoughtgate.app.colleagues import Colleagues
 from thoughtgate.app.compose import opened
+from thoughtgate.app.crew.folder import held
 from thoughtgate.app.crew.inside import Inside
 from thoughtgate.app.crew.line import Line
 from thoughtgate.app.crew.orders import Order, Told
@@ -181,7 +182,7 @@ def _private(crew: Crew) -> Iterator[socket.socket]:
     """Listen for the other workers; a place that an earlier one of this number left is taken."""
     path = crew.socket(crew.index)
     path.unlink(missing_ok=True)
-    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as private:
+    with held(path.parent), closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as private:
         private.bind(str(path))
         private.setblocking(False)
         try:
@@ -191,6 +192,7 @@ def _private(crew: Crew) -> Iterator[socket.socket]:
                 left.unlink(missing_ok=True)
             with suppress(OSError):  # the parent removes the folder, unless it was lost
                 path.parent.rmdir()
+        path.chmod(0o600)  # nobody can connect before it listens
 
 
 def _quiet() -> None:
