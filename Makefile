@@ -10,7 +10,7 @@ BENCH_PEERS := benchmarks/peers/.venv/.ready
 SUITE := tests/conformance/node_modules/.ready
 ARGS ?=
 
-.PHONY: help setup peers demo check fmt format-check lint layers types test conformance docs bench chaos lock clean
+.PHONY: help setup peers demo check fmt format-check lint layers types test conformance docs proto bench chaos lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -59,6 +59,9 @@ $(SUITE): tests/conformance/package.json tests/conformance/package-lock.json | $
 
 docs: setup ## write the generated pages under docs/ again
 	@$(BIN)/python -m docs.generate
+
+proto: setup ## make the protocols' stubs again; ARGS=baseline with each release
+	@$(BIN)/python -m tests.support.stubs $(ARGS)
 
 bench: setup $(BENCH_PEERS) ## measure beside peers; ARGS="memory --quick" runs another benchmark
 	@$(BIN)/python -m benchmarks $(ARGS)

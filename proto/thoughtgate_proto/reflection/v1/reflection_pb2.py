@@ -4,46 +4,47 @@
 # source: thoughtgate_proto/reflection/v1/reflection.proto
 # Protobuf Python Version: 7.35.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 7, 35, 1, "", "thoughtgate_proto/reflection/v1/reflection.proto"
+    _runtime_version.Domain.PUBLIC,
+    7,
+    35,
+    1,
+    '',
+    'thoughtgate_proto/reflection/v1/reflection.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n0thoughtgate_proto/reflection/v1/reflection.proto\x12\x19thoughtgate.reflection.v1"\xf8\x01\n\x11ReflectionRequest\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x1a\n\x10\x66ile_by_filename\x18\x03 \x01(\tH\x00\x12 \n\x16\x66ile_containing_symbol\x18\x04 \x01(\tH\x00\x12I\n\x19\x66ile_containing_extension\x18\x05 \x01(\x0b\x32$.thoughtgate.reflection.v1.ExtensionH\x00\x12\'\n\x1d\x61ll_extension_numbers_of_type\x18\x06 \x01(\tH\x00\x12\x17\n\rlist_services\x18\x07 \x01(\tH\x00\x42\n\n\x08question">\n\tExtension\x12\x17\n\x0f\x63ontaining_type\x18\x01 \x01(\t\x12\x18\n\x10\x65xtension_number\x18\x02 \x01(\x05"\xe7\x02\n\x12ReflectionResponse\x12\x12\n\nvalid_host\x18\x01 \x01(\t\x12\x46\n\x10original_request\x18\x02 \x01(\x0b\x32,.thoughtgate.reflection.v1.ReflectionRequest\x12\x31\n\x05\x66iles\x18\x04 \x01(\x0b\x32 .thoughtgate.reflection.v1.FilesH\x00\x12H\n\x11\x65xtension_numbers\x18\x05 \x01(\x0b\x32+.thoughtgate.reflection.v1.ExtensionNumbersH\x00\x12\x37\n\x08services\x18\x06 \x01(\x0b\x32#.thoughtgate.reflection.v1.ServicesH\x00\x12\x35\n\x07\x66\x61ilure\x18\x07 \x01(\x0b\x32".thoughtgate.reflection.v1.FailureH\x00\x42\x08\n\x06\x61nswer"\x1c\n\x05\x46iles\x12\x13\n\x0b\x64\x65scriptors\x18\x01 \x03(\x0c";\n\x10\x45xtensionNumbers\x12\x16\n\x0e\x62\x61se_type_name\x18\x01 \x01(\t\x12\x0f\n\x07numbers\x18\x02 \x03(\x05"D\n\x08Services\x12\x38\n\x08services\x18\x01 \x03(\x0b\x32&.thoughtgate.reflection.v1.ServiceName"\x1b\n\x0bServiceName\x12\x0c\n\x04name\x18\x01 \x01(\t"(\n\x07\x46\x61ilure\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\tb\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n0thoughtgate_proto/reflection/v1/reflection.proto\x12\x19thoughtgate.reflection.v1\"\xf8\x01\n\x11ReflectionRequest\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x1a\n\x10\x66ile_by_filename\x18\x03 \x01(\tH\x00\x12 \n\x16\x66ile_containing_symbol\x18\x04 \x01(\tH\x00\x12I\n\x19\x66ile_containing_extension\x18\x05 \x01(\x0b\x32$.thoughtgate.reflection.v1.ExtensionH\x00\x12\'\n\x1d\x61ll_extension_numbers_of_type\x18\x06 \x01(\tH\x00\x12\x17\n\rlist_services\x18\x07 \x01(\tH\x00\x42\n\n\x08question\">\n\tExtension\x12\x17\n\x0f\x63ontaining_type\x18\x01 \x01(\t\x12\x18\n\x10\x65xtension_number\x18\x02 \x01(\x05\"\xe7\x02\n\x12ReflectionResponse\x12\x12\n\nvalid_host\x18\x01 \x01(\t\x12\x46\n\x10original_request\x18\x02 \x01(\x0b\x32,.thoughtgate.reflection.v1.ReflectionRequest\x12\x31\n\x05\x66iles\x18\x04 \x01(\x0b\x32 .thoughtgate.reflection.v1.FilesH\x00\x12H\n\x11\x65xtension_numbers\x18\x05 \x01(\x0b\x32+.thoughtgate.reflection.v1.ExtensionNumbersH\x00\x12\x37\n\x08services\x18\x06 \x01(\x0b\x32#.thoughtgate.reflection.v1.ServicesH\x00\x12\x35\n\x07\x66\x61ilure\x18\x07 \x01(\x0b\x32\".thoughtgate.reflection.v1.FailureH\x00\x42\x08\n\x06\x61nswer\"\x1c\n\x05\x46iles\x12\x13\n\x0b\x64\x65scriptors\x18\x01 \x03(\x0c\";\n\x10\x45xtensionNumbers\x12\x16\n\x0e\x62\x61se_type_name\x18\x01 \x01(\t\x12\x0f\n\x07numbers\x18\x02 \x03(\x05\"D\n\x08Services\x12\x38\n\x08services\x18\x01 \x03(\x0b\x32&.thoughtgate.reflection.v1.ServiceName\"\x1b\n\x0bServiceName\x12\x0c\n\x04name\x18\x01 \x01(\t\"(\n\x07\x46\x61ilure\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(
-    DESCRIPTOR, "thoughtgate_proto.reflection.v1.reflection_pb2", _globals
-)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'thoughtgate_proto.reflection.v1.reflection_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_REFLECTIONREQUEST"]._serialized_start = 80
-    _globals["_REFLECTIONREQUEST"]._serialized_end = 328
-    _globals["_EXTENSION"]._serialized_start = 330
-    _globals["_EXTENSION"]._serialized_end = 392
-    _globals["_REFLECTIONRESPONSE"]._serialized_start = 395
-    _globals["_REFLECTIONRESPONSE"]._serialized_end = 754
-    _globals["_FILES"]._serialized_start = 756
-    _globals["_FILES"]._serialized_end = 784
-    _globals["_EXTENSIONNUMBERS"]._serialized_start = 786
-    _globals["_EXTENSIONNUMBERS"]._serialized_end = 845
-    _globals["_SERVICES"]._serialized_start = 847
-    _globals["_SERVICES"]._serialized_end = 915
-    _globals["_SERVICENAME"]._serialized_start = 917
-    _globals["_SERVICENAME"]._serialized_end = 944
-    _globals["_FAILURE"]._serialized_start = 946
-    _globals["_FAILURE"]._serialized_end = 986
+  DESCRIPTOR._loaded_options = None
+  _globals['_REFLECTIONREQUEST']._serialized_start=80
+  _globals['_REFLECTIONREQUEST']._serialized_end=328
+  _globals['_EXTENSION']._serialized_start=330
+  _globals['_EXTENSION']._serialized_end=392
+  _globals['_REFLECTIONRESPONSE']._serialized_start=395
+  _globals['_REFLECTIONRESPONSE']._serialized_end=754
+  _globals['_FILES']._serialized_start=756
+  _globals['_FILES']._serialized_end=784
+  _globals['_EXTENSIONNUMBERS']._serialized_start=786
+  _globals['_EXTENSIONNUMBERS']._serialized_end=845
+  _globals['_SERVICES']._serialized_start=847
+  _globals['_SERVICES']._serialized_end=915
+  _globals['_SERVICENAME']._serialized_start=917
+  _globals['_SERVICENAME']._serialized_end=944
+  _globals['_FAILURE']._serialized_start=946
+  _globals['_FAILURE']._serialized_end=986
 # @@protoc_insertion_point(module_scope)

@@ -210,7 +210,7 @@ class Tool(_message.Message):
     output_schema_json: _builtins.bytes
     """JSON Schema of the structured result; absent when the tool promises none."""
     meta_json: _builtins.bytes
-    """Further members of the tool object, a JSON object, such as `{"thoughtgate/idempotency": "key"}`."""
+    """The `_meta` of the tool object, a JSON object, such as `{"thoughtgate/idempotency": "key"}`."""
     @_builtins.property
     def hints(self) -> Global___ToolHints:
         """What the tool does to the world; each hint is absent when the server does not say."""
