@@ -68,6 +68,13 @@ class Crowd:
         await self._batch()
         self.hanging = await self._ask("tools/call", {"name": "good__hang", "arguments": {}})
         self.parked = await self._park()
+        self.half = await self._half()
+
+    async def _half(self) -> Told:
+        """Begin a request whose body stays half."""
+        reader, writer = await self.peer.open()
+        writer.write(self.peer.head("POST", "/mcp", 100, None) + b"{")
+        return Told(reader, writer)
 
     async def _park(self) -> Any:
         """Have a call of the newer era ask its client, and leave the question open."""
@@ -147,6 +154,8 @@ async def test_a_gateway_with_everything_open_ends_well_within_its_grace(
         assert answered["result"]["structuredContent"] == {"n": 1}
         assert stopping((await (await crowd.hanging.head()).rest())[-1])
         assert stopping((await crowd.endless.rest())[-1])
+        half = await crowd.half.head()
+        assert (half.status, len(await half.rest())) == (503, 1)
         [asked] = await crowd.question.rest()  # its question found no answer
         assert asked["result"]["structuredContent"]["code"] < 0
         hang, pid = await (await crowd.batch.head()).message()

@@ -129,7 +129,8 @@ async def read_body(request: HttpRequest, *, cap: int, seconds: float) -> bytes:
 
     Raises:
         Refusal: 413 as soon as the body is known to be larger than `cap` bytes, 408 when it is
-            not there after `seconds`, 400 when the client left before its end.
+            not there after `seconds`, 400 when the client left before its end, 503 when the
+            gateway ended before.
     """
     length = request.headers.get(b"content-length", b"0")
     if length.isdigit() and (len(length) > 12 or int(length) > cap):
@@ -155,6 +156,8 @@ async def read_body(request: HttpRequest, *, cap: int, seconds: float) -> bytes:
                 parts.append(part)
     except TimeoutError:
         raise Refusal(408, message=f"the body was not there within {seconds:g} seconds") from None
+    except asyncio.CancelledError:  # only a server that stops does this
+        raise Refusal(503, message="the gateway is stopping, and read no further") from None
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
