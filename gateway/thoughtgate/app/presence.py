@@ -6,7 +6,7 @@ Never believes a note alone: whoever was killed left one, but its lock is gone.
 import fcntl
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -21,7 +21,8 @@ FOLDER = "running"
 class Presence(msgspec.Struct, kw_only=True, frozen=True):
     """A running gateway: its process, since when (UTC), and where it serves, if over HTTP.
 
-    With several `workers` the process is their parent.
+    With several `workers` the process is their parent. `grpc` is where clients over gRPC find it,
+    empty where that is off.
     """
 
     pid: int
@@ -29,12 +30,26 @@ class Presence(msgspec.Struct, kw_only=True, frozen=True):
     started: str
     url: str = ""
     workers: int = 1
+    grpc: str = ""
 
 
-def presence_of(url: str, version: str, *, workers: int = 1) -> Presence:
+def presence_of(url: str, version: str, *, workers: int = 1, grpc: str = "") -> Presence:
     """Return what this process says of itself, from now on."""
-    started = datetime.now(UTC).isoformat(timespec="seconds")
-    return Presence(pid=os.getpid(), version=version, started=started, url=url, workers=workers)
+    return Presence(
+        pid=os.getpid(),
+        version=version,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        url=url,
+        workers=workers,
+        grpc=grpc,
+    )
+
+
+def say_where(here: Presence, say: Callable[[str], None]) -> None:
+    """Say where the gateway listens, once it does."""
+    say(f"listening on {here.url}/mcp")
+    if here.grpc:
+        say(f"listening on {here.grpc}")
 
 
 @contextmanager

@@ -19,8 +19,10 @@ from thoughtgate.app.admin_routes import ROUTES
 from thoughtgate.app.admin_token import TOKEN_FILE, ensured_token
 from thoughtgate.app.colleagues import NOBODY, Colleagues
 from thoughtgate.app.compose import VERSION, App, opened
+from thoughtgate.app.grpc_face import Ending, faces
+from thoughtgate.app.grpc_port import grpc_address, grpc_reserved
 from thoughtgate.app.listening import address, bound, listen, room
-from thoughtgate.app.presence import presence_of, present
+from thoughtgate.app.presence import presence_of, present, say_where
 from thoughtgate.app.readiness import Prober
 from thoughtgate.app.reloading import Reloader
 from thoughtgate.app.requests import view_of
@@ -75,20 +77,25 @@ async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> No
     Raises:
         GateError: The gateway cannot be composed, or the port is taken.
     """
-    with bound(loaded) as listening:
-        async with opened(loaded, environ) as app:
+    with bound(loaded) as listening, grpc_reserved(loaded) as settled:
+        async with opened(settled, environ) as app:
             sessions = sessions_of(app)
             admin = await asyncio.to_thread(admin_face, app, sessions, environ)
             await first_listings(app, say)
             keep_for_good()
-            front = McpFront(app.gateway, sessions, await asyncio.to_thread(face_settings, app))
-            served = Front(front, admin)
-            url = address(listening)
-            ready = partial(say, f"listening on {url}/mcp")
-            async with aclosing(Reloader(app.keeper, environ, say)) as reloader:
-                server = Server(uvicorn_config(app, served), front, app, ready, reloader.begin)
+            face = await asyncio.to_thread(face_settings, app)
+            front = McpFront(app.gateway, sessions, face)
+            here = presence_of(address(listening), VERSION, grpc=grpc_address(settled))
+            async with (
+                aclosing(Reloader(app.keeper, environ, say)) as reloader,
+                faces(app, front, face) as both,
+            ):
+                await both.open()
+                served = uvicorn_config(app, Front(front, admin))
+                ready = partial(say_where, here, say)
+                server = Server(served, both, app, ready, reloader.begin)
                 with (
-                    present(loaded.home, presence_of(url, VERSION)),
+                    present(loaded.home, here),
                     expiring(app, sessions),
                     giving_back(sessions, trimmer()),
                 ):
@@ -132,7 +139,7 @@ class Server(uvicorn.Server):
     def __init__(
         self,
         config: uvicorn.Config,
-        front: McpFront,
+        front: Ending,
         app: App,
         ready: Callable[[], None],
         reload: Callable[[], None],

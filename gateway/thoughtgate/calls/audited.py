@@ -94,4 +94,5 @@ def _row(
         session_id=call.session.label,
         duration_us=took_us,
         notes=result.notes if result else (),
+        origin=call.session.origin,
     )

@@ -48,4 +48,5 @@ def _row(call: Call) -> AuditRow:
         run_id=call.run_id,
         trace_id=f"{call.trace.trace_id:032x}" if call.trace else "",
         session_id=call.session.label,
+        origin=call.session.origin,
     )

@@ -61,6 +61,10 @@ async def traced(
     return result
 
 
+_GRPC = "grpc"
+"""The origin of calls whose sessions name a package of protocols, not a version of MCP."""
+
+
 class _Way(NamedTuple):
     """By which way a call came in; the same for very many calls."""
 
@@ -110,9 +114,13 @@ def _of_tool(way: _Way, name: str, server: str, digest: str, effect: str) -> tup
 
 
 def _of_way(way: _Way) -> dict[str, object]:
+    spoken: dict[str, object] = {names.MCP_PROTOCOL_VERSION: way.version}
+    if way.origin == _GRPC:
+        method = f"{way.version}.GatewayServer/CallTool"
+        spoken = {names.RPC_SYSTEM: names.SYSTEM_GRPC, names.RPC_METHOD: method}
     return {
+        **spoken,
         names.OPENINFERENCE_KIND: names.KIND_TOOL,
-        names.MCP_PROTOCOL_VERSION: way.version,
         names.ORIGIN: way.origin,
         names.DOMAIN: way.domain,
         names.CATALOGUE_REVISION: way.revision,

@@ -9,13 +9,12 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 import click
-import msgspec
 import uvloop
 
 from thoughtgate.cli.completing import domain_names
 from thoughtgate.cli.logs import log_to_stderr
 from thoughtgate.cli.output import note
-from thoughtgate.cli.settings import loaded_or_fail
+from thoughtgate.cli.settings import loaded_or_fail, with_gateway
 from thoughtgate.cli.signals import ended_early, interruptible
 from thoughtgate.config.files import Loaded
 from thoughtgate.core.domains import DEFAULT_DOMAIN
@@ -35,6 +34,11 @@ _SERVING = "thoughtgate.app.serving"
 )
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one.")
 @click.option(
+    "--grpc-port",
+    type=click.IntRange(0, 65535),
+    help="Serve clients over gRPC too, on this port; 0 takes a free one.",
+)
+@click.option(
     "--workers",
     type=click.IntRange(1, 64),
     help="Processes that serve side by side; else [gateway] workers, which is 1.",
@@ -46,23 +50,18 @@ _SERVING = "thoughtgate.app.serving"
     show_default=True,
 )
 @click.option("--config", "file", type=click.Path(dir_okay=False, path_type=Path))
-def serve(
-    stdio: bool,
-    domain: str,
-    port: int | None,
-    workers: int | None,
-    log_level: str,
-    file: Path | None,
-) -> None:
+def serve(stdio: bool, domain: str, log_level: str, file: Path | None, **given: int | None) -> None:
     """Serve clients over HTTP at /mcp and /mcp/DOMAIN, or one client with --stdio."""
-    if stdio and port is not None:
+    if stdio and given["port"] is not None:
         raise click.UsageError(message="--port is for HTTP; --stdio listens on no port")
-    if stdio and workers not in {None, 1}:
+    if stdio and given["grpc_port"] is not None:
+        raise click.UsageError(message="--grpc-port goes with HTTP; --stdio listens on no port")
+    if stdio and given["workers"] not in {None, 1}:
         raise click.UsageError(message="--workers is for HTTP; --stdio serves one client alone")
     with ended_early():
         log_to_stderr(log_level)
         context = click.get_current_context()
-        loaded = _changed(loaded_or_fail(file or context.obj), port=port, workers=workers)
+        loaded = with_gateway(loaded_or_fail(file or context.obj), **given)
         if stdio:
             serving = import_module(_SERVING)
             uvloop.run(interruptible(serving.serve_pipe(loaded, os.environ, domain, note)))
@@ -86,18 +85,12 @@ def _serve_crew(loaded: Loaded, log_level: str) -> int:
             own = [sys.executable, "-P", "-m", "thoughtgate.cli.worker"]
             said = {"index": index, "count": count, "sockets": sockets, "line": line}
             said |= {"log-level": log_level}
-            if loaded.file is not None:
-                said |= {"config": loaded.file}
+            if settled.settings.gateway.grpc_port is not None:
+                said |= {"grpc-port": settled.settings.gateway.grpc_port}
+            if settled.file is not None:
+                said |= {"config": settled.file}
             return own + [f"--{name}={value}" for name, value in said.items()]
 
         hands = tuple(crew.Hand(index, start) for index in range(count))
-        code: int = crew.serve_crew(loaded, metadata.version("thoughtgate"), hands, note)
+        code: int = crew.serve_crew(settled, metadata.version("thoughtgate"), hands, note)
         return code
-
-
-def _changed(loaded: Loaded, **given: int | None) -> Loaded:
-    """Return the settings with what the command line says of the gateway."""
-    said = {name: value for name, value in given.items() if value is not None}
-    gateway = msgspec.structs.replace(loaded.settings.gateway, **said)
-    settings = msgspec.structs.replace(loaded.settings, gateway=gateway)
-    return msgspec.structs.replace(loaded, settings=settings)

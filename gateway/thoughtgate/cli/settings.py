@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+import msgspec
+
 from thoughtgate.cli.target import refuse_remote
 from thoughtgate.config.clients.places import Machine
 from thoughtgate.config.files import Loaded, load
@@ -25,3 +27,11 @@ def loaded_or_fail(file: Path | None) -> Loaded:
 def machine() -> Machine:
     """Return what the places of other programs' files depend on."""
     return Machine(platform=sys.platform, home=Path.home(), environ=os.environ)
+
+
+def with_gateway(loaded: Loaded, **given: int | None) -> Loaded:
+    """Return the settings with what the command line says of the gateway."""
+    said = {name: value for name, value in given.items() if value is not None}
+    gateway = msgspec.structs.replace(loaded.settings.gateway, **said)
+    settings = msgspec.structs.replace(loaded.settings, gateway=gateway)
+    return msgspec.structs.replace(loaded, settings=settings)

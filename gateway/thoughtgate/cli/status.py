@@ -42,7 +42,8 @@ def status(context: click.Context, as_json: bool) -> None:
 
 def _served(one: Presence) -> str:
     workers = f" by {one.workers} workers" if one.workers > 1 else ""
-    return (one.url or "standard input") + workers
+    beside = f" and {one.grpc}" if one.grpc else ""
+    return (one.url or "standard input") + beside + workers
 
 
 def _asked(far: Target) -> Status:

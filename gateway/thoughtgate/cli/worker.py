@@ -15,7 +15,7 @@ from thoughtgate.app.crew.worker import serve_worker
 from thoughtgate.cli.door import Door, say_bugs
 from thoughtgate.cli.logs import log_to_stderr
 from thoughtgate.cli.output import note
-from thoughtgate.cli.settings import loaded_or_fail
+from thoughtgate.cli.settings import loaded_or_fail, with_gateway
 from thoughtgate.cli.signals import interruptible
 from thoughtgate.core.workers import Crew
 
@@ -27,16 +27,17 @@ from thoughtgate.core.workers import Crew
 @click.option("--line", type=int, required=True)
 @click.option("--log-level", required=True)
 @click.option("--config", "file", type=click.Path(path_type=Path))
+@click.option("--grpc-port", type=int)
 def worker(
-    index: int, count: int, sockets: Path, line: int, log_level: str, file: Path | None
+    sockets: Path, line: int, log_level: str, file: Path | None, grpc_port: int | None, **one: int
 ) -> None:
     """Serve as one worker of several."""
     log_to_stderr(log_level)
-    crew = Crew(index=index, count=count, sockets=sockets)
-    say = note if index == 0 else _quiet
+    crew = Crew(index=one["index"], count=one["count"], sockets=sockets)
+    say = note if crew.index == 0 else _quiet
     with socket.socket(fileno=line) as end:
         end.set_inheritable(False)
-        loaded = loaded_or_fail(file)
+        loaded = with_gateway(loaded_or_fail(file), grpc_port=grpc_port)
         uvloop.run(interruptible(serve_worker(loaded, os.environ, crew, end, say)))
 
 

@@ -11,8 +11,8 @@ class AuditRow(NamedTuple):
 
     `at_ns` is `time.time_ns()`, information only: order is the chain's. `action` is a name such as
     `tool.call`, or `tool.intent` for what is about to be sent; `outcome` is `ok`, `tool_error`,
-    `cancelled` or an error code, empty for an intent; `effect` the tool's effect class; the digests
-    are `sha256:…` or empty; ids are hex or empty.
+    `cancelled` or an error code, empty for an intent; `effect` the tool's effect class; `origin`
+    the face that the call came through; the digests are `sha256:…` or empty; ids are hex or empty.
     """
 
     at_ns: int
@@ -34,3 +34,4 @@ class AuditRow(NamedTuple):
     session_id: str = ""
     duration_us: int = 0
     notes: tuple[str, ...] = ()
+    origin: str = ""

@@ -90,10 +90,10 @@ class Session:
 
     `id` is empty in the stateless era. `version` is the protocol revision. `client` is the
     client's `clientInfo` object, `capabilities` what it declared, extensions too: nothing else is
-    declared upstream for it. `origin` says which face it came through: `mcp`, `cli`, `run`. `peer`
-    is the client outside of any call, None where it cannot be reached then. `label` stands for the
-    session in rows and spans: whoever reads those must not be able to take the session up, as its
-    id would let them.
+    declared upstream for it. `origin` says which face it came through: `mcp`, `grpc`, `cli`, `run`.
+    `peer` is the client outside of any call, None where it cannot be reached then. `label` stands
+    for the session in rows and spans: whoever reads those must not be able to take the session up,
+    as its id would let them.
     """
 
     id: str

@@ -14,6 +14,12 @@ MCP_SESSION_ID: Final = "mcp.session.id"
 JSONRPC_REQUEST_ID: Final = "jsonrpc.request.id"
 RPC_STATUS_CODE: Final = "rpc.response.status_code"
 
+# --- gRPC ----------------------------------------------------------------------------------
+RPC_SYSTEM: Final = "rpc.system.name"
+SYSTEM_GRPC: Final = "grpc"
+RPC_METHOD: Final = "rpc.method"
+"""With its service: `thoughtgate.gateway.v1.GatewayServer/CallTool`."""
+
 MCP_RESOURCE_URI: Final = "mcp.resource.uri"
 METHOD_TOOLS_CALL: Final = "tools/call"
 
@@ -81,7 +87,7 @@ DOMAIN: Final = "thoughtgate.domain"
 SERVER: Final = "thoughtgate.server"
 CALL_DEPTH: Final = "thoughtgate.call.depth"
 ORIGIN: Final = "thoughtgate.origin"
-"""The face that the call came through: `mcp`, `cli` or `run`."""
+"""The face that the call came through: `mcp`, `grpc`, `cli` or `run`."""
 TOOL_ADVERTISED: Final = "thoughtgate.tool.advertised"
 TOOL_DIGEST: Final = "thoughtgate.tool.digest"
 TOOL_EFFECT: Final = "thoughtgate.tool.effect"

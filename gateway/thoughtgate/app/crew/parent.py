@@ -4,10 +4,8 @@ Never opens the registry or runs an event loop: what it does must work whatever 
 """
 
 import selectors
-import shutil
 import signal
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -17,8 +15,9 @@ from thoughtgate.app.crew.hand import Hand
 from thoughtgate.app.crew.orders import Order, Told
 from thoughtgate.app.crew.porter import Porter
 from thoughtgate.app.crew.pulse import Pulse
+from thoughtgate.app.grpc_port import grpc_address
 from thoughtgate.app.listening import address, bound
-from thoughtgate.app.presence import presence_of, present
+from thoughtgate.app.presence import presence_of, present, say_where
 from thoughtgate.config.files import Loaded
 from thoughtgate.config.settings import GatewaySettings
 from thoughtgate.core.errors import ConfigError
@@ -56,9 +55,9 @@ def serve_crew(
         url = address(listening)
 
         def serving() -> None:
-            here = presence_of(url, version, workers=len(hands))
+            here = presence_of(url, version, workers=len(hands), grpc=grpc_address(loaded))
             while_serving.enter_context(present(loaded.home, here))
-            say(f"listening on {url}/mcp")
+            say_where(here, say)
 
         parent = _Parent(loaded.settings.gateway, hands, selector, say, serving)
         return parent.run(listening, bell)

@@ -19,6 +19,7 @@ from thoughtgate.app.crew.folder import held
 from thoughtgate.app.crew.inside import Inside
 from thoughtgate.app.crew.line import Line
 from thoughtgate.app.crew.orders import Order, Told
+from thoughtgate.app.grpc_face import faces
 from thoughtgate.app.reloading import Reloader
 from thoughtgate.app.serving import (
     Say,
@@ -61,16 +62,23 @@ async def _serve(
         private = ending.enter_context(_private(crew))
         app = await ending.enter_async_context(opened(loaded, environ, crew))
         sessions = sessions_of(app)
-        front = McpFront(app.gateway, sessions, await asyncio.to_thread(face_settings, app))
+        face = await asyncio.to_thread(face_settings, app)
+        front = McpFront(app.gateway, sessions, face)
+        both = await ending.enter_async_context(faces(app, front, face))
         colleagues = Colleagues(crew)
         admin = await asyncio.to_thread(admin_face, app, sessions, environ, colleagues)
         reloader = await ending.enter_async_context(aclosing(Reloader(app.keeper, environ, say)))
         desk = Desk(app=app, sessions=sessions, environ=environ)
         inside = Inside(front.forwarded, desk)
         server = _WorkerServer(
-            uvicorn_config(app, Front(front, admin)), front, app, _quiet, reloader.begin
+            uvicorn_config(app, Front(front, admin)), both, app, _quiet, reloader.begin
         )
-        server.attach(line, private, uvicorn_config(app, inside), lambda: first_listings(app, say))
+
+        async def first() -> None:
+            await first_listings(app, say)
+            await both.open()
+
+        server.attach(line, private, uvicorn_config(app, inside), first)
         ending.enter_context(expiring(app, sessions))
         ending.enter_context(giving_back(sessions, trimmer()))
         await server.serve(sockets=[])
@@ -184,6 +192,7 @@ def _private(crew: Crew) -> Iterator[socket.socket]:
     path.unlink(missing_ok=True)
     with held(path.parent), closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as private:
         private.bind(str(path))
+        path.chmod(0o600)  # nobody can connect before it listens
         private.setblocking(False)
         try:
             yield private
@@ -192,7 +201,6 @@ def _private(crew: Crew) -> Iterator[socket.socket]:
                 left.unlink(missing_ok=True)
             with suppress(OSError):  # the parent removes the folder, unless it was lost
                 path.parent.rmdir()
-        path.chmod(0o600)  # nobody can connect before it listens
 
 
 def _quiet() -> None:
