@@ -52,6 +52,7 @@ PLACES = {
         "thoughtgate.cli.client:client",
         "Connect the programs that use MCP servers: editors, chats, agents.",
     ),
+    "grpc": Place("thoughtgate.cli.grpc:grpc", "Servers that speak gRPC."),
     "run": Place("thoughtgate.cli.run:run", "Hand tasks to a reasoning engine."),
     "explain": Place(
         "thoughtgate.cli.explain:explain",
