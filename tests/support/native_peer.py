@@ -5,7 +5,7 @@ Never reaches beyond the loopback address.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -144,6 +144,19 @@ class NativePeer(stubs.ToolServerServicer):
         for event in self.scripts.pop(0):
             yield event
 
+    async def tool_huge(self, request: Any, context: Context) -> AsyncIterator[Any]:
+        await refuse(context, grpc.StatusCode.ABORTED, "REASON", "x" * 20_000)
+        yield
+
+    async def tool_lasting(self, request: Any, context: Context) -> AsyncIterator[Any]:
+        """Give the result, and leave the call open."""
+        self.waiting += 1
+        try:
+            yield result({"a": 1})
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self.waiting -= 1
+
     async def tool_fail(self, request: Any, context: Context) -> AsyncIterator[Any]:
         wanted = json.loads(request.arguments_json)
         code = grpc.StatusCode[wanted["status"]]
@@ -183,17 +196,33 @@ async def refuse(context: Context, code: grpc.StatusCode, reason: str, text: str
     await context.abort(code, text or reason, trailers)
 
 
+async def not_serving(request: bytes, context: Context) -> bytes:
+    """Answer any RPC as a server's health does that does not serve."""
+    return b"\x08\x02"
+
+
+class Sick(grpc.GenericRpcHandler):
+    """Has the standard service of health, which says that nothing is served."""
+
+    def service(self, details: Any) -> Any:
+        if details.method != "/grpc.health.v1.Health/Check":
+            return None
+        return grpc.unary_unary_rpc_method_handler(not_serving)
+
+
 @asynccontextmanager
 async def serving(
     peer: NativePeer,
     *,
     address: str = "127.0.0.1:0",
     proof: grpc.ServerCredentials | None = None,
-    options: Mapping[str, Any] | None = None,
+    more: grpc.GenericRpcHandler | None = None,
 ) -> AsyncIterator[int]:
     """Serve a peer; yields its port."""
-    server = grpc.aio.server(options=[*(options or {}).items()])
+    server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
     stubs.add_ToolServerServicer_to_server(peer, server)
+    if more is not None:
+        server.add_generic_rpc_handlers((more,))
     if proof is None:
         port = server.add_insecure_port(address)
     else:
