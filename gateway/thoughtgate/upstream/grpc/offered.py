@@ -43,8 +43,8 @@ class Declared:
 
     @property
     def digest(self) -> str:
-        """Return what tells these files from others."""
-        whole = hashlib.sha256()
+        """Return what tells this from anything else that a server could declare."""
+        whole = hashlib.sha256(dumps(sorted(self.services)))
         for data in self.files:
             whole.update(hashlib.sha256(data).digest())
         return whole.hexdigest()
@@ -78,7 +78,7 @@ def offer(declared: Declared, transport: GrpcTransport) -> Offered:
     except SchemaRejected as error:
         raise UpstreamGarbled(message=f"its descriptors cannot be used: {error.message}") from None
     made = Offered(digest=declared.digest, descriptors=descriptors)
-    for method in _methods(descriptors, transport):
+    for method in _methods(declared, descriptors, transport):
         if len(made.methods) == MAX_METHODS:
             _log.warning("only the first %d methods become tools", MAX_METHODS)
             break
@@ -130,9 +130,15 @@ def _split(data: bytes) -> Declared:
     )
 
 
-def _methods(descriptors: Descriptors, transport: GrpcTransport) -> Iterator[Method]:
-    """Yield the methods that are wanted and allowed, and say of names that are not there."""
-    wanted, listed = wanted_of(transport), descriptors.services()
+def _methods(
+    declared: Declared, descriptors: Descriptors, transport: GrpcTransport
+) -> Iterator[Method]:
+    """Yield the methods that are wanted and allowed, and say of names that are not there.
+
+    A file may declare services that this server does not have.
+    """
+    wanted = wanted_of(transport)
+    listed = set(declared.services) & set(descriptors.services())
     for name in wanted.missing(listed):
         _log.warning("the service %s is wanted, but not offered", name)
     for service in wanted.services(listed):

@@ -195,7 +195,7 @@ class ReflectedLink:
                     self._server,
                     error.message,
                 )
-            await asyncio.sleep(GAP)
+            await asyncio.sleep(min(GAP, self._recheck))
 
     async def _until_doubtful(self) -> None:
         try:
