@@ -14,6 +14,7 @@ from thoughtgate.core.errors import (
     InvalidArguments,
     InvalidResult,
     Overloaded,
+    UpstreamError,
     UpstreamRefused,
     UpstreamReplied,
 )
@@ -30,7 +31,8 @@ class Outcome:
     `code` is `ok`, `tool_error`, `input_required` (the server asks the caller for something, who
     will call again), `cancelled`, `internal_error` or an error's code; `error_type` is
     the same by the MCP conventions, empty for success; `fault` says that a SERVER span counts it
-    as an error (a caller's mistake is not one; a failed tool is); `rpc_code` is the server's own.
+    as an error (a caller's mistake is not one; a failed tool is); `rpc_code` is the server's
+    own, over gRPC the name of its status.
     """
 
     code: str
@@ -38,7 +40,7 @@ class Outcome:
     reason: str = ""
     fault: bool = False
     policy: str = ""
-    rpc_code: int | None = None
+    rpc_code: int | str | None = None
 
     @property
     def cancelled(self) -> bool:
@@ -65,14 +67,15 @@ def failed(error: GateError | CancelledError) -> Outcome:
     """Return the outcome of a call that ended in an error."""
     if isinstance(error, CancelledError):
         return CANCELLED
-    rpc_code = error.rpc_code if isinstance(error, UpstreamReplied) else None
+    replied = error.rpc_code if isinstance(error, UpstreamReplied) else None
+    status = error.data.get("grpcStatus") if isinstance(error, UpstreamError) else None
     return Outcome(
         code=error.code,
-        error_type=error.code if rpc_code is None else str(rpc_code),
+        error_type=error.code if replied is None else str(replied),
         reason=_reason(error),
         fault=_is_fault(error),
         policy=str(error.data.get("policy", "")),
-        rpc_code=rpc_code,
+        rpc_code=status if replied is None else replied,
     )
 
 

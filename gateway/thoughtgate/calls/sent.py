@@ -15,13 +15,14 @@ from thoughtgate.calls.snapshot import Attributes, Snapshot
 from thoughtgate.core.calls import Call, Result
 from thoughtgate.core.errors import GateError
 from thoughtgate.core.ports import Recorder, Sender
-from thoughtgate.core.servers import HttpTransport, LocalTransport, Server
+from thoughtgate.core.servers import GrpcTransport, HttpTransport, LocalTransport, Server
 from thoughtgate.core.tools import Tool
 from thoughtgate.core.traces import NOTHING_SHARED, Shared, SpanKind, SpanRecord
 from thoughtgate.telemetry import names
 from thoughtgate.telemetry.spans import child
 
-_PORTS = {"http": 80, "https": 443}
+_PORTS = {"http": 80, "https": 443, "grpcs": 443}
+_CALL_TOOL = "thoughtgate.tools.v1.ToolServer/CallTool"
 
 
 async def sent(call: Call, *, sender: Sender) -> Result:
@@ -69,10 +70,16 @@ def peer(server: Server) -> Attributes:
     transport = server.transport
     if isinstance(transport, LocalTransport):
         return {}
-    if not isinstance(transport, HttpTransport):
+    if not isinstance(transport, HttpTransport | GrpcTransport):
         return {names.NETWORK_TRANSPORT: names.TRANSPORT_PIPE}
+    rpc: Attributes = {}
+    if isinstance(transport, GrpcTransport):
+        rpc = {names.RPC_SYSTEM: names.SYSTEM_GRPC}
+        if not transport.reflect and not transport.descriptor_set:
+            rpc = {**rpc, names.RPC_METHOD: _CALL_TOOL}
     address = urlsplit(transport.url)
     return {
+        **rpc,
         names.NETWORK_TRANSPORT: names.TRANSPORT_TCP,
         names.SERVER_ADDRESS: address.hostname or "",
         names.SERVER_PORT: address.port or _PORTS.get(address.scheme, 0),
