@@ -249,6 +249,10 @@ class _HttpOut:
         await self.raw(self._head(status, f"{where}content-length: 0"))
         return True
 
+    async def end(self, code: int | None = None) -> bool:
+        """Say no: without a reply an exchange is cut."""
+        return False
+
     async def freeze(self) -> None:
         """Neither read nor write any more; the connection stays open until the endpoint ends."""
         self._frozen = True

@@ -1,4 +1,4 @@
-"""The fake server as a process of its own: over stdio, or over HTTP with `--http`.
+"""The fake server as a process of its own: over stdio, over HTTP with `--http`, or over gRPC.
 
 Never use it for anything but tests: it misbehaves as it is told.
 
@@ -12,6 +12,7 @@ import contextlib
 import os
 import signal
 import sys
+from importlib import import_module
 from typing import Any, Final
 
 from thoughtgate.core.servers import Era
@@ -30,6 +31,7 @@ _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("--faults", {"default": "", "help": "a plan of faults: JSON, or a file that may change"}),
     ("--log", {"default": "", "help": "append what came, ran and went wrong to this file"}),
     ("--http", {"type": int, "help": "serve HTTP on this port of loopback (0: any)"}),
+    ("--grpc", {"type": int, "help": "serve gRPC on this port of loopback (0: any)"}),
     ("--events", {"action": "store_true", "help": "answer in streams where JSON would do"}),
     ("--no-streams", {"action": "store_true", "help": "offer no GET streams (405)"}),
     ("--older", {"action": "store_true", "help": "speak the older HTTP+SSE"}),
@@ -70,9 +72,10 @@ def main() -> None:
     except BadPlan as error:
         parser.error(f"--faults: {error}")
     except OSError as error:
-        if asked.http is None:
+        if asked.http is None and asked.grpc is None:
             raise
-        parser.error(f"--http {asked.http}: {os.strerror(error.errno or 0)}")
+        where = f"--http {asked.http}" if asked.grpc is None else f"--grpc {asked.grpc}"
+        parser.error(f"{where}: {os.strerror(error.errno or 0)}")
 
 
 async def _serve(asked: argparse.Namespace) -> None:
@@ -81,7 +84,10 @@ async def _serve(asked: argparse.Namespace) -> None:
     out = _Stdout()
     starting = Request(id=0, method=START, params={})
     await server.strike(Turn(server=server, request=starting, era=Era.HANDSHAKE, out=out), _begin)
-    if asked.http is None:
+    if asked.grpc is not None:
+        # imported only now: a fake over stdio starts many times, and needs none of it
+        await import_module("thoughtgate.testing.grpc_host").serve_grpc(server, asked.grpc)
+    elif asked.http is None:
         await serve_stdio(server, out)
     else:
         manners = Manners(events=asked.events, streams=not asked.no_streams, legacy=asked.older)
@@ -137,6 +143,9 @@ class _Stdout:
         await self.raw(b"\n")
 
     async def refuse(self, status: int, location: str = "") -> bool:
+        return False
+
+    async def end(self, code: int | None = None) -> bool:
         return False
 
     async def freeze(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from thoughtgate.core.json import JsonObject
 from thoughtgate.testing.fake_talk import TALKING
 from thoughtgate.testing.fake_turn import Turn
+from thoughtgate.testing.fault_strikes import BROKEN
 from thoughtgate.testing.faults import BadPlan, read_plan
 from thoughtgate.wire import methods
 from thoughtgate.wire.messages import encode_reply
@@ -139,21 +140,9 @@ async def typed(turn: Turn, arguments: JsonObject) -> None:
     await turn.reply({**_text("odd"), "resultType": arguments["type"]})
 
 
-_BROKEN = {
-    "nan": b'{"content":[],"structuredContent":NaN}',
-    "duplicate": b'{"content":[],"content":[]}',
-    "deep": b'{"content":' + b"[" * 3000 + b"]" * 3000 + b"}",
-    "utf8": b'{"content":[{"type":"text","text":"\xff"}]}',
-    "surrogate": b'{"content":[{"type":"text","text":"\\ud800"}]}',
-    "digits": b'{"content":[],"structuredContent":' + b"9" * 5000 + b"}",
-    "list": b"[1]",
-    "nothing": b"null",
-}
-
-
 async def broken(turn: Turn, arguments: JsonObject) -> None:
     """Answer with a result that is broken in the way of `kind`."""
-    await turn.out.send(encode_reply(turn.request.id, _BROKEN[str(arguments["kind"])]))
+    await turn.out.send(encode_reply(turn.request.id, BROKEN[str(arguments["kind"])]))
 
 
 async def stderr(turn: Turn, arguments: JsonObject) -> None:

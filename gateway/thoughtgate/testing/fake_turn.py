@@ -64,6 +64,10 @@ class Ill(Protocol):
         """Neither read nor write any more, and stay open."""
         ...
 
+    async def end(self, code: int | None = None) -> bool:
+        """End an answer without a result, or by a `code` the connection; say no where it cannot."""
+        ...
+
 
 class Out(Ill, Protocol):
     """Where a turn's messages go; `lasting` when it stays open after the reply.

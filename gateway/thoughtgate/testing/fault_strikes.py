@@ -27,6 +27,18 @@ NOISE: Final = (
     b'{"jsonrpc":"2.0","id":\n', b"\xff\xfe\n", b"\xef\xbb\xbf",
 )  # fmt: skip
 EMPTY: Final = (b": still here\n\n", b"data:\n\n", b"id: 7\n\n", b"event: odd\n\n", b"\n")
+BROKEN: Final[Mapping[str, bytes]] = {
+    "nan": b'{"content":[],"structuredContent":NaN}',
+    "duplicate": b'{"content":[],"content":[]}',
+    "deep": b'{"content":' + b"[" * 3000 + b"]" * 3000 + b"}",
+    "utf8": b'{"content":[{"type":"text","text":"\xff"}]}',
+    "surrogate": b'{"content":[{"type":"text","text":"\\ud800"}]}',
+    "digits": b'{"content":[],"structuredContent":' + b"9" * 5000 + b"}",
+    "list": b"[1]",
+    "nothing": b"null",
+}
+"""Results that are none, by what is wrong with them."""
+
 _NOBODY: Final = 987_654_321
 """An id that no request has."""
 
@@ -64,6 +76,9 @@ class _Held:
 
     async def freeze(self) -> None:
         await self._out.freeze()
+
+    async def end(self, code: int | None = None) -> bool:
+        return await self._out.end(code)
 
     async def event(self, event: bytes) -> None:
         await self._out.event(event)
@@ -188,7 +203,9 @@ async def _wrong(fault: Fault, turn: Turn, serve: Serve) -> None:
 
 
 async def _error(fault: Fault, turn: Turn, serve: Serve) -> None:
-    await turn.fail(fault.code or codes.INTERNAL_ERROR, fault.text or "it failed")
+    said = {"retryAfter": fault.seconds, "trailers": fault.count}
+    data = {name: value for name, value in said.items() if value} or None
+    await turn.fail(fault.code or codes.INTERNAL_ERROR, fault.text or "it failed", data)
 
 
 async def _progress(fault: Fault, turn: Turn, serve: Serve) -> None:
@@ -231,6 +248,20 @@ async def _redirect(fault: Fault, turn: Turn, serve: Serve) -> None:
         await serve(turn)
 
 
+async def _broken(fault: Fault, turn: Turn, serve: Serve) -> None:
+    await turn.out.send(encode_reply(turn.request.id, BROKEN[fault.text or "nan"]))
+
+
+async def _nothing(fault: Fault, turn: Turn, serve: Serve) -> None:
+    if not await turn.out.end():
+        await serve(turn)
+
+
+async def _goaway(fault: Fault, turn: Turn, serve: Serve) -> None:
+    await turn.out.end(fault.code)
+    await serve(turn)
+
+
 async def _expire(fault: Fault, turn: Turn, serve: Serve) -> None:
     known = turn.session in turn.server.sessions
     turn.server.sessions.discard(turn.session)
@@ -262,6 +293,9 @@ STRIKES: Mapping[Kind, Callable[[Fault, Turn, Serve], Awaitable[None]]] = {
     Kind.INHERIT: _inherit,
     Kind.STATUS: _status,
     Kind.REDIRECT: _redirect,
+    Kind.BROKEN: _broken,
+    Kind.NOTHING: _nothing,
+    Kind.GOAWAY: _goaway,
     Kind.EXPIRE: _expire,
 }
 """How each kind of fault strikes: it serves the request its own way."""

@@ -23,6 +23,9 @@ START: Final = "start"
 STREAM: Final = "GET"
 """What a fault is `on` when it is to strike as a client opens its standing stream over HTTP."""
 
+CONNECT: Final = "connect"
+"""What a fault is `on` when it is to strike as a client connects over gRPC."""
+
 CALLS: Final = "tools/call"
 CONTROL: Final = "set_faults"
 """The tool that changes the plan; no fault strikes it."""
@@ -77,6 +80,12 @@ class Kind(Enum):
     """Answers with the HTTP status `code` (503)."""
     REDIRECT = "redirect"
     """Answers with a redirect to `text`."""
+    BROKEN = "broken"
+    """Answers with JSON that is none, in the way of `text`, such as `nan` or `surrogate`."""
+    NOTHING = "nothing"
+    """Ends its answer over gRPC without a result."""
+    GOAWAY = "goaway"
+    """Says over gRPC that it takes no more on this connection, and cuts it if there is a `code`."""
     EXPIRE = "expire"
     """Forgets the session and says so."""
 
@@ -93,9 +102,9 @@ class When(Enum):
 class Fault:
     """One thing that goes wrong, and which calls it meets.
 
-    `on` is a tool, a method, `start` or `GET`, and every call of a tool when empty. Of these the
-    first `skip` are served well, then each meets the fault with `chance`, at most `times` times (0:
-    always). The rest are parameters that a kind may know.
+    `on` is a tool, a method, `start`, `connect` or `GET`; every call of a tool when empty. Of these
+    the first `skip` are served well, then each meets the fault with `chance`, at most `times` times
+    (0: always). The rest are parameters that a kind may know.
     """
 
     name: Kind
