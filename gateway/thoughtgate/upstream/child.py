@@ -20,6 +20,7 @@ from thoughtgate.core.errors import Malformed, UpstreamUnreachable
 from thoughtgate.core.servers import StdioTransport
 from thoughtgate.upstream.hurry import Hurry
 from thoughtgate.wire.lines import LineSplitter
+from thoughtgate.wire.strict import parse
 
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
 _LAUNCHER = str(Path(__file__).with_name("launch.py"))
@@ -194,6 +195,7 @@ class Child(asyncio.SubprocessProtocol):
                 self._part_from("closed its input")
         elif fd == 1:
             self._stdout_open = False
+            self._take_rest()
             if self._exited.done():
                 self._finish()
             else:
@@ -223,8 +225,17 @@ class Child(asyncio.SubprocessProtocol):
         """Let requests through again."""
         self._room.set()
 
+    def _take_rest(self) -> None:
+        """Take a last line that is whole but for its end: some exit right behind their reply."""
+        rest = self._splitter.rest()
+        with contextlib.suppress(Malformed):
+            if rest:
+                parse(rest)
+                self._on_line(rest)
+
     def _finish(self) -> None:
         if not self.ended.done():
+            self._take_rest()
             self.ended.set_result(self._obituary())
 
     def _obituary(self) -> str:

@@ -28,10 +28,13 @@ from thoughtgate.wire.messages import (
     encode_notification,
     encode_request,
 )
-from thoughtgate.wire.salvage import salvage_id
+from thoughtgate.wire.salvage import is_nameless, messages_within, salvage_id
 
 _GREETINGS = frozenset({methods.INITIALIZE, methods.DISCOVER})  # may not be cancelled
 _BOM = b"\xef\xbb\xbf"
+
+_SHOWN = 200
+"""Letters of a server's words that are shown."""
 
 _WHY = 1.0
 """Seconds that a pipe which takes nothing may need to say why."""
@@ -57,6 +60,8 @@ class PipeLink:
         self._home = home
         self._pending: Pending[Waiter] = Pending()
         self._waiters: dict[int, Waiter] = {}
+        self._asked: set[int] = set()
+        self._gave_up = False
         self._pipe = make(self._line)
         self._hearing = Hearing(home, dialect.declared, self.counts, self._send)
         self._listening = Listening(home, self._listen, longest=None)
@@ -146,6 +151,8 @@ class PipeLink:
         await self._pipe.room()  # a caller that gives up here has sent nothing
         id_ = self._pending.add(waiter)
         method, params = request(id_)
+        if method != methods.LISTEN:
+            self._asked.add(id_)
         if waiter.call is not None:
             self._hearing.calls[id_], self._waiters[id_] = waiter.call, waiter
         try:
@@ -154,11 +161,13 @@ class PipeLink:
                 raise UpstreamUnreachable(message=f"the server is gone: {self._reason()}")
             return await waiter.outcome()
         except asyncio.CancelledError:
+            self._gave_up = True
             if self._pending.get(id_) is not None and method not in _GREETINGS:
                 self.tell(methods.CANCELLED, methods.cancelled_params(id_))
             raise
         finally:
             self._pending.pop(id_)
+            self._asked.discard(id_)
             if self._waiters.pop(id_, None) is not None:
                 self._hearing.over(id_)
 
@@ -207,14 +216,16 @@ class PipeLink:
         """Take one line of the child's standard output."""
         data = line.removeprefix(_BOM)
         if not data.startswith(b"{"):
-            self._note_noise(data)
+            self._look_within(data)
             return
         try:
             message = decode(data)
         except BadMessage as error:
             waiter = self._pending.pop(salvage_id(data, error))
+            if waiter is None and is_nameless(data, error):
+                waiter = self._only_asked()
             if waiter is None:
-                self._note_noise(data)
+                self._look_within(data)
             else:
                 waiter.fail(garbled(reason=error.message))
             return
@@ -225,17 +236,48 @@ class PipeLink:
         else:
             self._hearing.asked(message, None)
 
-    def _note_noise(self, line: bytes) -> None:
+    def _look_within(self, line: bytes) -> None:
+        """Count a line that begins with something else; take the reply that stands behind it.
+
+        Only one that is waited for: a server may print what it sends and what it gets.
+        """
         self.counts.noise += 1
         if self._on_noise is not None:
             self._on_noise(line)
+        for data in messages_within(line):
+            try:
+                message = decode(data)
+            except BadMessage as error:
+                waiter = self._pending.pop(salvage_id(data, error))
+                if waiter is not None:
+                    reason = f"other words stand before it on its line, and {error.message}"
+                    waiter.fail(garbled(reason=reason))
+                    return
+                continue
+            if isinstance(message, Reply | Failure) and self._pending.get(message.id) is not None:
+                self._settle(message)
+            return
 
     def _settle(self, message: Reply | Failure) -> None:
         waiter = self._pending.pop(message.id)
-        if waiter is None:
-            self.counts.late += 1
-        else:
+        if waiter is not None:
             waiter.answer(message)
+            return
+        only = self._only_asked() if message.id is None else None
+        if only is not None and isinstance(message, Failure):
+            only.fail(garbled(reason=f"an error that names no request: {message.message[:_SHOWN]}"))
+        else:
+            self.counts.late += 1
+
+    def _only_asked(self) -> Waiter | None:
+        """Return what alone waits for a reply: one that names no request can only be its own.
+
+        Unless a request was given up before: then it may be the reply to that.
+        """
+        if self._gave_up or len(self._asked) != 1:
+            return None
+        [id_] = self._asked
+        return self._pending.pop(id_)
 
     def _place(self, message: Notification, size: int) -> None:
         """Find the call that a notification of so many bytes belongs to."""

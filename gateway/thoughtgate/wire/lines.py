@@ -41,6 +41,12 @@ class LineSplitter:
             self._keep(part)
         return [stripped for line in lines if (stripped := line.strip(b" \t\r"))]
 
+    def rest(self) -> bytes:
+        """Take what stands behind the last line end, once nothing comes any more."""
+        line = b"".join(self._parts)
+        self._parts, self._size = [], 0
+        return line.strip(b" \t\r")
+
     def _keep(self, part: bytes) -> None:
         self._size += len(part)
         if self._size > self._cap:

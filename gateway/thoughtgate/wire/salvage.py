@@ -5,14 +5,23 @@ Never returns anything else of the message: it was refused and stays refused.
 
 import json
 import re
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
+from thoughtgate.wire import codes
 from thoughtgate.wire.messages import BadMessage, MessageId, valid_id
 
 _HEAD = re.compile(
     rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*'
     rb'(?:(-?\d{1,18})|"([^"\\\x80-\xff]{0,256})")\s*,\s*"(\w+)"'
 )
+_OURS = re.compile(rb'"jsonrpc"\s*:\s*"2\.0"')
+_BEGIN = re.compile(rb'\{\s*"(?:jsonrpc|id|result|error)"\s*:')
+
+_TRIES = 4
+"""Places of a line at which a message may begin that are looked at."""
+
 _ANSWERED = frozenset({"result", "error"})
 _ASKED = frozenset({"method"})
 
@@ -28,6 +37,19 @@ def asked_id(data: bytes, error: BadMessage) -> MessageId | None:
     The refusal goes back under it: on a pipe the client would wait for an answer for ever.
     """
     return _id(data, error, _ASKED)
+
+
+def is_nameless(data: bytes, error: BadMessage) -> bool:
+    """Tell whether `decode` refused a whole reply only since it names no request."""
+    whole = error.rpc_code == codes.INVALID_REQUEST and error.id is None
+    return whole and _OURS.search(data) is not None and b'"method"' not in data
+
+
+def messages_within(line: bytes) -> Iterator[bytes]:
+    """Give what may be a message in a line that begins with something else, a few times at most."""
+    if _OURS.search(line) is not None:
+        for found in islice(_BEGIN.finditer(line, 1), _TRIES):
+            yield line[found.start() :]
 
 
 class _Members(list[tuple[str, Any]]):

@@ -29,7 +29,7 @@ class EventParser:
         self._cap = cap
         self._parts: list[bytes] = []
         self._skip_newline = False
-        self._started = False
+        self._started = self._comment = False
         self._data: list[bytes] = []
         self._event = ""
         self._id: str | None = None
@@ -52,13 +52,20 @@ class EventParser:
         self._keep(first)
         events: list[Event] = []
         for part in rest:
-            line = b"".join(self._parts)
-            self._parts = []
-            self._line(line, events)
+            if self._comment:
+                self._comment, self._started = False, True
+            else:
+                line = b"".join(self._parts)
+                self._parts = []
+                self._line(line, events)
             self._keep(part)
         return events
 
     def _keep(self, part: bytes) -> None:
+        """Keep a part of the line that is not whole; nothing of a comment, however long it is."""
+        if self._comment or (part.startswith(b":") and not self._parts):
+            self._comment = True
+            return
         self._size += len(part)
         if self._size > self._cap:
             raise Malformed(message=f"an event is larger than {self._cap} bytes")
@@ -81,7 +88,7 @@ class EventParser:
                 )
             self._reset()
             return
-        if line.startswith(b":"):  # a comment belongs to no event
+        if line.startswith(b":"):  # the comment behind a byte order mark
             self._size -= len(line)
             return
         if line.startswith(b"data:"):  # the one that is long: one copy

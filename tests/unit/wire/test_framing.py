@@ -98,6 +98,15 @@ def test_comments_for_ever_are_no_event_and_do_not_fill_the_cap() -> None:
         assert parser.feed(b": keepalive\n") == []
 
 
+def test_a_comment_of_any_length_takes_no_memory() -> None:
+    parser = EventParser(cap=100)
+    assert parser.feed(b"data: 1\n:") == []
+    for _ in range(40):
+        assert parser.feed(b": x" * 50) == []
+    [event] = parser.feed(b"\ndata: 2\n\n")
+    assert event.data == b"1\n2"
+
+
 def test_an_encoded_event_is_parsed_as_it_was() -> None:
     for data, id_ in ((b'{"a":1}', None), (b'{\r\n"a":\n1\r}', "7"), ("é\u2028".encode(), None)):
         (event,) = EventParser(cap=100).feed(encode_event(data, id=id_))
