@@ -1,4 +1,4 @@
-"""A small async client for a gateway, over MCP; works with any MCP server over HTTP.
+"""A small async client for a gateway, over MCP or gRPC; works with any MCP server over HTTP.
 
 Never imports the gateway.
 

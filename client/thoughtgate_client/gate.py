@@ -7,15 +7,14 @@ import asyncio
 import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, cast
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
+from typing import Any
 
-import mcp_types as types
-from mcp import Client
-from mcp.shared.dispatcher import ProgressFnT
-
-from thoughtgate_client.connection import connection, translated
+from thoughtgate_client.carrier import Carrier, Report, Wanted
+from thoughtgate_client.connection import connection
 from thoughtgate_client.errors import ConnectionLost, Garbled, TimedOut, ToolFailed
+from thoughtgate_client.mcp_carrier import McpCarrier
 from thoughtgate_client.values import JsonObject, Progress, RunResult, Step, Tool, ToolResult, step
 
 OnProgress = Callable[[Progress], Awaitable[None] | None]
@@ -23,25 +22,27 @@ OnStep = Callable[[Step], Awaitable[None] | None]
 
 IDEMPOTENCY_KEY = "thoughtgate/idempotencyKey"
 _MAX_PAGES = 1_000
+_GRPC = ("grpc", "grpcs")
+"""Addresses over gRPC; its library takes time to load, so only they have it loaded."""
 
 
 class Gate:
     """An open connection to one endpoint; made by `connect`. Calls may run side by side."""
 
-    def __init__(self, client: Client, max_seconds: float) -> None:
-        self._client = client
+    def __init__(self, carrier: Carrier, max_seconds: float) -> None:
+        self._carrier = carrier
         self._max_seconds = max_seconds
         self._closed = False
 
     @property
     def protocol_version(self) -> str:
         """The protocol revision that both sides agreed on."""
-        return self._client.protocol_version
+        return self._carrier.protocol_version
 
     @property
     def instructions(self) -> str:
         """What the server says about its use, empty when nothing."""
-        return self._client.instructions or ""
+        return self._carrier.instructions
 
     async def tools(self) -> tuple[Tool, ...]:
         """Return every tool of this endpoint, all pages, in the server's order.
@@ -53,11 +54,11 @@ class Gate:
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
             async with self._in_use(self._max_seconds, "the list of tools"):
-                page = await self._client.list_tools(cursor=cursor)
-            found += map(_tool, page.tools)
-            if not page.next_cursor or page.next_cursor == cursor:
+                page = await self._carrier.page(cursor)
+            found += page.tools
+            if not page.cursor or page.cursor == cursor:
                 return tuple(found)
-            cursor = page.next_cursor
+            cursor = page.cursor
         raise Garbled(message=f"the list of tools has more than {_MAX_PAGES} pages")
 
     async def call(
@@ -102,18 +103,19 @@ class Gate:
             GateError: There is no usable result.
             TypeError, ValueError: The arguments are not JSON; nothing was sent.
         """
-        meta = None
-        if idempotency_key is not None:
-            # an open map: the SDK's type names only its own key
-            meta = cast("types.RequestParamsMeta", {IDEMPOTENCY_KEY: idempotency_key})
         given = dict(arguments or {})
         # what is no JSON is an error here; the SDK would send null for a NaN
         json.dumps(given, allow_nan=False)
-        async with self._in_use(self._max_seconds if max_seconds is None else max_seconds, name):
-            answer = await self._client.call_tool(
-                name, given, progress_callback=_progress(on_progress), meta=meta
-            )
-        return _result(answer)
+        seconds = self._max_seconds if max_seconds is None else max_seconds
+        wanted = Wanted(
+            name=name,
+            arguments=given,
+            seconds=seconds,
+            report=_reporting(on_progress),
+            meta={} if idempotency_key is None else {IDEMPOTENCY_KEY: idempotency_key},
+        )
+        async with self._in_use(seconds, name):
+            return await self._carrier.call(wanted)
 
     async def reason(
         self,
@@ -150,9 +152,8 @@ class Gate:
         if self._closed:
             raise ConnectionLost(message="this connection was closed: connect again")
         try:
-            with translated():
-                async with asyncio.timeout(seconds):
-                    yield
+            async with asyncio.timeout(seconds):
+                yield
         except TimeoutError:
             raise TimedOut(
                 message=f"{what} took longer than {seconds:g} s; what it did until then may stand"
@@ -168,32 +169,39 @@ async def connect(
     start_seconds: float = 30.0,
     mode: str = "auto",
 ) -> AsyncIterator[Gate]:
-    """Connect to an MCP endpoint over HTTP, such as `http://127.0.0.1:8100/mcp/DOMAIN`.
+    """Connect to an endpoint: a domain of a gateway, or any MCP server over HTTP.
 
-    `max_seconds` bounds each call that names none. `mode` is `auto`, `legacy` (the handshake) or a
-    protocol revision.
+    `url` is such as `http://127.0.0.1:8100/mcp/DOMAIN`, over MCP, or `grpc://127.0.0.1:8101/DOMAIN`
+    (`grpcs://` over TLS), over the gateway's own protocol; all else is the same over both.
+    `headers` go along with every request. `max_seconds` bounds each call that names none. `mode` is
+    for MCP: `auto`, `legacy` (the handshake) or a protocol revision.
 
     Raises:
         Unreachable: No connection could be made.
     """
-    async with connection(
-        url, headers=headers or {}, start_seconds=start_seconds, mode=mode
-    ) as client:
-        gate = Gate(client, max_seconds)
-        try:
-            yield gate
-        finally:
-            gate.close()
+    async with AsyncExitStack() as ending:
+        carrier: Carrier
+        if url.partition(":")[0].lower() in _GRPC:
+            opened = import_module("thoughtgate_client.grpc_carrier").grpc_carrier(
+                url, headers=headers or {}, start_seconds=start_seconds
+            )
+            carrier = await ending.enter_async_context(opened)
+        else:
+            client = await ending.enter_async_context(
+                connection(url, headers=headers or {}, start_seconds=start_seconds, mode=mode)
+            )
+            carrier = McpCarrier(client)
+        gate = Gate(carrier, max_seconds)
+        ending.callback(gate.close)
+        yield gate
 
 
-def _progress(
-    on_progress: OnProgress | None,
-) -> ProgressFnT | None:
+def _reporting(on_progress: OnProgress | None) -> Report | None:
     if on_progress is None:
         return None
 
-    async def report(progress: float, total: float | None, message: str | None) -> None:
-        answer = on_progress(Progress(done=progress, total=total, message=message or ""))
+    async def report(progress: Progress) -> None:
+        answer = on_progress(progress)
         if inspect.isawaitable(answer):
             await answer
 
@@ -202,33 +210,6 @@ def _progress(
 
 def _steps(on_step: OnStep | None) -> OnProgress | None:
     return None if on_step is None else lambda progress: on_step(step(progress))
-
-
-def _tool(tool: types.Tool) -> Tool:
-    hints = tool.annotations
-    return Tool(
-        name=tool.name,
-        title=tool.title or tool.name,
-        description=tool.description or "",
-        input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
-        read_only=bool(hints and hints.read_only_hint),
-        idempotent=bool(hints and hints.idempotent_hint),
-    )
-
-
-def _result(answer: types.CallToolResult) -> ToolResult:
-    texts = [block.text for block in answer.content if isinstance(block, types.TextContent)]
-    return ToolResult(
-        text="\n".join(texts),
-        structured=answer.structured_content,
-        is_error=bool(answer.is_error),
-        content=tuple(
-            block.model_dump(by_alias=True, exclude_none=True, mode="json")
-            for block in answer.content
-        ),
-        meta=dict(answer.meta or {}),
-    )
 
 
 def _run(result: ToolResult) -> RunResult:

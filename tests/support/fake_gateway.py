@@ -1,6 +1,6 @@
 """A gateway without a path: what it serves are functions, views are built from definitions."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from thoughtgate.catalog import Part, merge
 from thoughtgate.core.calls import Call, Listener, Notice, NoticeKind, Result, ToolName
@@ -59,6 +59,10 @@ class FakeGateway:
         self.handlers[kind, value] = handler
         self._change(_LISTS[key])
         return self
+
+    @property
+    def domains(self) -> Mapping[str, Domain]:
+        return {name: self.view(name).domain for name in reversed(self._domains)}
 
     @property
     def watchers(self) -> int:

@@ -3,10 +3,13 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.grpc_gateway import OPENING, grpc_gateway
 from tests.support.tool_servers import table_over_http
 from tests.support.waiting import until, within
 from thoughtgate_client import (
@@ -102,28 +105,54 @@ def bench() -> Bench:
     return Bench()
 
 
-@pytest.fixture(params=["legacy", "auto"])
-async def gate(request: pytest.FixtureRequest, bench: Bench) -> AsyncIterator[Gate]:
+DOMAIN = """
+[servers.bench]
+url = "{url}"
+trusted = true
+
+[domains.default]
+include = ["bench/*"]
+prefixed = false
+instructions = "be kind"
+"""
+
+
+@asynccontextmanager
+async def serving(bench: Bench, mode: str, folder: Path) -> AsyncIterator[str]:
+    """Give the address of the bench: its own over MCP, that of a gateway before it over gRPC."""
+    async with table_over_http(bench.table()) as url:
+        if mode != "grpc":
+            yield url
+            return
+        async with grpc_gateway(folder, DOMAIN.format(url=url)) as (_, caller):
+            yield f"grpc://127.0.0.1:{caller.port}"
+
+
+@pytest.fixture(params=["legacy", "auto", "grpc"])
+async def gate(request: pytest.FixtureRequest, bench: Bench, tmp_path: Path) -> AsyncIterator[Gate]:
     ready: asyncio.Queue[Gate] = asyncio.Queue()
     leave = asyncio.Event()
 
     async def hold() -> None:
         # entered and left in one task, as the SDK wants it
-        async with table_over_http(bench.table()) as url, connect(url, mode=request.param) as gate:
+        async with (
+            serving(bench, request.param, tmp_path) as url,
+            connect(url, mode=request.param) as gate,
+        ):
             ready.put_nowait(gate)
             await leave.wait()
 
     task = asyncio.create_task(hold())
-    yield await within(ready.get())
+    yield await within(ready.get(), OPENING)
     leave.set()
     await within(task)
 
 
 async def test_tools_are_listed_as_values(gate: Gate) -> None:
-    tools = await gate.tools()
-    assert [tool.name for tool in tools] == ["echo", "fail", "steps", "wait", "lie", "reason"]
-    assert (tools[0].read_only, tools[-1].read_only) == (True, False)
-    assert tools[0].input_schema == ANY
+    tools = {tool.name: tool for tool in await gate.tools()}
+    assert sorted(tools) == ["echo", "fail", "lie", "reason", "steps", "wait"]
+    assert (tools["echo"].read_only, tools["reason"].read_only) == (True, False)
+    assert tools["echo"].input_schema == ANY
     assert gate.instructions == "be kind"
 
 
