@@ -53,12 +53,18 @@ def files_of(descriptors: bytes) -> dict[str, bytes]:
 
 
 @functools.cache
+def orders_pool() -> descriptor_pool.DescriptorPool:
+    """Return a pool that knows the shop."""
+    pool = descriptor_pool.DescriptorPool()
+    for data in files_of(orders_set()).values():
+        pool.AddSerializedFile(data)
+    return pool
+
+
+@functools.cache
 def message(name: str) -> type[Message]:
     """Return the class of a message of the shop."""
-    pool = descriptor_pool.DescriptorPool()
-    for file in FileDescriptorSet.FromString(orders_set()).file:
-        pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"shop.v1.{name}"))
+    return message_factory.GetMessageClass(orders_pool().FindMessageTypeByName(f"shop.v1.{name}"))
 
 
 Behaviour = Callable[["Shop", aio.ServicerContext[Any, Any]], Any]

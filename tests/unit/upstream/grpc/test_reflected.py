@@ -11,8 +11,18 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from grpc_health.v1 import health, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection as grpcio_reflection
 
-from tests.support.grpc_orders import LEDGER, ORDERS, Shop, files_of, orders_set, serving
+from tests.support.grpc_orders import (
+    LEDGER,
+    ORDERS,
+    Shop,
+    files_of,
+    orders_pool,
+    orders_set,
+    serving,
+)
 from tests.support.grpc_reflector import Reflector, never
 from tests.support.upstreams import Heard
 from tests.support.waiting import until, within
@@ -119,6 +129,7 @@ async def test_a_unary_method_is_called_with_what_the_arguments_say() -> None:
             "number": "7",
             "items": ["tea"],
             "price": {"currency": "EUR", "cents": "250"},
+            "labels": {},
         }
     [(name, request)] = shop.seen
     assert (name, request.number) == ("GetOrder", 7)
@@ -337,3 +348,24 @@ async def test_a_server_that_ends_in_a_stream_is_lost_and_the_link_is_over() -> 
         await within(running)
     assert "reached" in await within(watching)
     await link.aclose()
+
+
+async def test_a_server_with_the_reflection_and_health_of_grpcio_is_called_and_those_are_not() -> (
+    None
+):
+    names = (ORDERS, health.SERVICE_NAME, grpcio_reflection.SERVICE_NAME)
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((Shop().handler(),))
+    health_pb2_grpc.add_HealthServicer_to_server(health.aio.HealthServicer(), server)
+    grpcio_reflection.enable_server_reflection(names, server, orders_pool())
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    transport = GrpcTransport(url=f"grpc://127.0.0.1:{port}", reflect=("*",))
+    try:
+        link = await within(open_reflected(transport, Home("shop"), MEANS))
+        assert link.peer.version == "grpc.reflection.v1alpha"
+        assert list(await tools(link)) == [GET, PLACE, WATCH, SUM]
+        assert (await structured(link, call(GET, {"number": 3})))["number"] == "3"
+        await within(link.aclose())
+    finally:
+        await server.stop(0)
