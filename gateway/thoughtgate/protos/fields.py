@@ -71,6 +71,11 @@ class Field:
         return self.descriptor.is_repeated
 
     @property
+    def clears_by_null(self) -> bool:
+        """Tell whether null leaves the field out; protobuf refuses it for an array of nulls."""
+        return not (self.is_repeated and is_null_value(self.descriptor))
+
+    @property
     def takes_null(self) -> bool:
         """Tell whether null is a value of the field, and not how to leave it out."""
         if self.is_repeated:

@@ -40,14 +40,12 @@ WELL_KNOWN: Final[Mapping[str, Schema]] = MappingProxyType({
 
 _REAL: Final[Schema] = {"type": ["number", "string"], "pattern": _NON_FINITE}
 
-_SCALARS: Final[Mapping[int, Schema]] = MappingProxyType(
-    {
-        FieldDescriptor.CPPTYPE_BOOL: {"type": "boolean"},
-        FieldDescriptor.CPPTYPE_DOUBLE: _REAL,
-        FieldDescriptor.CPPTYPE_FLOAT: {**_REAL, "minimum": -FLOAT_MAX, "maximum": FLOAT_MAX},
-        FieldDescriptor.CPPTYPE_STRING: {"type": "string"},
-    }
-)
+_SCALARS: Final[Mapping[int, Schema]] = MappingProxyType({
+    FieldDescriptor.CPPTYPE_BOOL: {"type": "boolean"},
+    FieldDescriptor.CPPTYPE_DOUBLE: _REAL,
+    FieldDescriptor.CPPTYPE_FLOAT: {**_REAL, "minimum": -FLOAT_MAX, "maximum": FLOAT_MAX},
+    FieldDescriptor.CPPTYPE_STRING: {"type": "string"},
+})
 
 
 def note_of(name: str) -> str:

@@ -243,7 +243,9 @@ def _base64(value: bytes) -> JsonValue:
 
 
 def _named(kind: EnumDescriptor) -> Read:
-    names = {number: value.name for number, value in kind.values_by_number.items()}
+    names: dict[int, str] = {}
+    for value in kind.values:
+        names.setdefault(value.number, value.name)  # of aliases the first
     return lambda number: names.get(number, number)
 
 

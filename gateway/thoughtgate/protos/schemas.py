@@ -193,7 +193,8 @@ class _Builder:
             made = {"type": "array", "items": self._element(descriptor)}
         else:
             made = self._single(descriptor)
-        if self._inputs and "$ref" not in made and not self._is_required(field):
+        leaves_out = field.clears_by_null and not self._is_required(field)
+        if self._inputs and leaves_out and "$ref" not in made:
             made = nullable(made)
         notes = self._notes(field)
         return {**made, **notes} if notes else made

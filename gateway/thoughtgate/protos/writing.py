@@ -156,7 +156,7 @@ def _put(field: Field, writers: Writers) -> Put:
     if field.is_repeated:
         if is_message(descriptor):
             return _into_messages(get, writers.fill(message_of(descriptor)))
-        return _into_list(get, converter(descriptor))
+        return _into_list(get, converter(descriptor), nulls=field.clears_by_null)
     if is_message(descriptor):
         return _into_message(get, writers.fill(message_of(descriptor)), nulls=field.takes_null)
     if field.takes_null:
@@ -195,9 +195,9 @@ def _null(assign: Callable[[Any, Any], None], convert: Convert) -> Put:
     return put
 
 
-def _into_list(get: Callable[[Any], Any], convert: Convert) -> Put:
+def _into_list(get: Callable[[Any], Any], convert: Convert, *, nulls: bool) -> Put:
     def put(target: Any, value: JsonValue, _depth: int) -> None:
-        if value is None:
+        if value is None and nulls:
             return
         if type(value) is not list:
             raise Misfit(wanted="an array", got=value)
