@@ -53,6 +53,7 @@ class FakeHttp:
         self.url = ""
         self.sessions = server.sessions
         self.forgetful = False
+        self.turned_away: list[str] = []
         self.requests: list[tuple[str, _Headers]] = []
         self.connections: set[asyncio.Task[None]] = set()
         self.streams: dict[str, _HttpOut] = {}
@@ -149,6 +150,8 @@ class FakeHttp:
         if self.forgetful:
             self.sessions.clear()
         if not new and not opening and headers.get(handshake.SESSION_HEADER) not in self.sessions:
+            if isinstance(message, Request):
+                self.turned_away.append(message.method)
             await out.whole(b"", 404)
             return
         if not isinstance(message, Request):

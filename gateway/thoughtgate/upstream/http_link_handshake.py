@@ -36,7 +36,15 @@ from thoughtgate.upstream.http_exchange import (
 )
 from thoughtgate.upstream.http_rules import server_headers
 from thoughtgate.upstream.http_watch import OTHER_ERA, Pace, follow, heard, until_over
-from thoughtgate.upstream.ports import Changed, Counts, HttpClient, HttpReply, HttpRequest, Peer
+from thoughtgate.upstream.ports import (
+    Changed,
+    Counts,
+    HttpClient,
+    HttpReply,
+    HttpRequest,
+    Peer,
+    SentTwice,
+)
 from thoughtgate.wire import handshake, methods
 from thoughtgate.wire.messages import Failure, Reply, encode_notification, encode_request
 from thoughtgate.wire.strict import MAX_RESULT
@@ -171,7 +179,7 @@ class HandshakeHttpLink:
         try:
             return await ask()
         except Forgotten:
-            raise UpstreamUnreachable(message="the server forgets its sessions at once") from None
+            raise SentTwice(message="the server forgets its sessions at once") from None
 
     async def _renew(self, epoch: int) -> None:
         async with self._renewing:
@@ -316,11 +324,7 @@ class HandshakeHttpLink:
         )
 
     async def _get(self, last_event: str | None) -> HttpReply:
-        headers = {
-            **self._headers,
-            "accept": EVENTS_TYPE,
-            **self._session_headers(),
-        }
+        headers = {**self._headers, "accept": EVENTS_TYPE, **self._session_headers()}
         if last_event is not None:
             headers[handshake.LAST_EVENT_HEADER] = last_event
         return await self._client.send(HttpRequest(method="GET", url=self._url, headers=headers))

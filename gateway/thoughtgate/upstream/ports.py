@@ -11,12 +11,16 @@ from typing import Protocol
 import msgspec
 
 from thoughtgate.core.calls import Call
-from thoughtgate.core.errors import UpstreamGarbled
+from thoughtgate.core.errors import UpstreamGarbled, UpstreamUnreachable
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
 from thoughtgate.upstream.auth import Account
 from thoughtgate.wire.messages import Reply
 from thoughtgate.wire.strict import MAX_RESULT
+
+
+class SentTwice(UpstreamUnreachable):
+    """It was refused before anything was done, twice: whoever asks once more asks too often."""
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):

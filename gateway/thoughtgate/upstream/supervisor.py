@@ -22,7 +22,7 @@ from thoughtgate.core.tools import Effect, Item, Kind, Tool
 from thoughtgate.upstream.auth import ScopeMissing
 from thoughtgate.upstream.breaker import Breaker
 from thoughtgate.upstream.home import Home
-from thoughtgate.upstream.ports import Changed, Counts, Link, Peer
+from thoughtgate.upstream.ports import Changed, Counts, Link, Peer, SentTwice
 from thoughtgate.wire.messages import Reply
 
 _log = logging.getLogger(__name__)
@@ -231,6 +231,7 @@ class Supervised:
         except (UpstreamUnreachable, UpstreamLost, UpstreamDenied) as error:
             self._call_failed(link, error)
             raise
+            progress.started = not isinstance(error, SentTwice)
         if self._breaker.failures:
             self._worked(link)
         return reply

@@ -136,6 +136,7 @@ async def test_a_server_that_forgets_every_session_is_unreachable(endpoint: Fake
         with pytest.raises(UpstreamUnreachable):
             await within(made.send("echo"))
         assert calls(endpoint, "echo") == 1
+        assert endpoint.turned_away.count("tools/call") == 2
 
 
 async def test_the_session_is_given_back_at_the_end(endpoint: FakeHttp) -> None:
