@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import stat
 import sys
 from importlib import import_module
 from typing import Any, Final
@@ -156,11 +157,22 @@ class _Stdout:
         leave(code)
 
 
+async def _read_stdin(reader: asyncio.StreamReader) -> None:
+    """Have a reader read it as it comes, or at once where that cannot be waited for."""
+    kind = os.fstat(sys.stdin.fileno()).st_mode
+    if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or sys.stdin.isatty():
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+    else:  # a file, or nothing at all: `/dev/null`
+        reader.feed_data(await asyncio.to_thread(sys.stdin.buffer.read))
+        reader.feed_eof()
+
+
 async def serve_stdio(server: FakeServer, out: _Stdout) -> None:
     """Serve this process's standard input until it ends."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=64 << 20)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+    await _read_stdin(reader)
     running: set[asyncio.Task[Any]] = set()
     while line := await reader.readline():
         task = loop.create_task(server.take(line, out))

@@ -95,6 +95,13 @@ def test_what_is_no_plan_at_the_start_ends_the_server_with_one_line(given: str) 
     assert "Traceback" not in said.stderr
 
 
+def test_a_server_without_any_input_ends_at_once() -> None:
+    command = [sys.executable, "-m", "thoughtgate.testing.fake_server"]
+    assert (
+        subprocess.run(command, stdin=subprocess.DEVNULL, check=False, timeout=30).returncode == 0
+    )
+
+
 def test_a_log_counts_the_starts_and_keeps_every_row(tmp_path: Path) -> None:
     path = tmp_path / "log"
     first = FaultLog(str(path))
