@@ -10,7 +10,7 @@ from typing import Final
 
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HEAD: Final = 9
-_HEADERS, _GOAWAY = 1, 7
+_DATA, _HEADERS, _GOAWAY = 0, 1, 7
 _ENDS: Final = 0x5
 """END_STREAM and END_HEADERS."""
 
@@ -18,7 +18,10 @@ _ANY_STREAM: Final = 0x7FFFFFFF
 
 
 class Line:
-    """One client's connection, and ours to the server behind, which knows us by `port`."""
+    """One client's connection, and ours to the server behind, which knows us by `port`.
+
+    The next `slowly` bytes for the client are given one by one.
+    """
 
     def __init__(
         self,
@@ -26,12 +29,25 @@ class Line:
         far: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     ) -> None:
         self.port: int = far[1].get_extra_info("sockname")[1]
-        self.slowly = False
+        self.slowly = 0
         self._from_client, self._to_client = near
         self._from_server, self._to_server = far
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._newest = 0
+        self._given = 0
+        self._gave = asyncio.Event()
+
+    @property
+    def given(self) -> int:
+        """Return how many frames with data the client was given."""
+        return self._given
+
+    async def gives(self, more_than: int) -> None:
+        """Return when the client was given more frames with data than that."""
+        while self._given <= more_than:
+            self._gave.clear()
+            await self._gave.wait()
 
     async def carry(self) -> None:
         """Pass on in both directions until either side ends."""
@@ -83,16 +99,19 @@ class Line:
                 head, body = await _read_frame(self._from_server)
                 await self._flowing.wait()
                 await self._give(head + body)
+                if head[3] == _DATA:
+                    self._given += 1
+                    self._gave.set()
 
     async def _give(self, frame: bytes) -> None:
-        parts = [frame]
-        if self.slowly:
-            parts = [frame[at : at + 1] for at in range(len(frame))]
-        for part in parts:
-            self._to_client.write(part)
+        slow = min(self.slowly, len(frame))
+        self.slowly -= slow
+        for at in range(slow):
+            self._to_client.write(frame[at : at + 1])
             await self._to_client.drain()
-            if self.slowly:
-                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        self._to_client.write(frame[slow:])
+        await self._to_client.drain()
 
 
 class Front:

@@ -125,7 +125,7 @@ class FakeGrpc:
         data = encode_request(self._calls, methods.TOOLS_CALL, params)
         serving = asyncio.ensure_future(self.server.take(data, out, {}, cancelled))
         self.server.background.add(serving)
-        serving.add_done_callback(self.server.background.discard)
+        serving.add_done_callback(self._served)
         try:
             await asyncio.shield(serving)
         except asyncio.CancelledError:
@@ -133,10 +133,15 @@ class FakeGrpc:
             self.server.log.note("cancelled", tool=request.name, arguments=arguments)
             raise
 
+    def _served(self, serving: "asyncio.Task[None]") -> None:
+        self.server.background.discard(serving)
+        if not serving.cancelled():
+            serving.exception()  # the call had it, unless it was over already
+
     async def _watch(self, request: pb.WatchToolsRequest, context: Context) -> None:
         async def changed() -> None:
             self.revision += 1
-            with suppress(grpc.aio.UsageError, grpc.RpcError):
+            with suppress(grpc.aio.BaseError):
                 await context.write(pb.WatchToolsResponse(revision=str(self.revision)))
 
         async def follow(turn: Turn) -> None:
@@ -190,14 +195,17 @@ class _GrpcOut:
 
     async def raw(self, *parts: bytes) -> None:
         """Send the messages that are whole; of half a message there is a sign of life only."""
+        given = 0 if self._line is None else self._line.given
         if self._line is not None and len(parts) > 1:
-            self._line.slowly = True
+            self._line.slowly = sum(map(len, parts))
         for part in parts:
             *whole, self._rest = (self._rest + part).split(b"\n")
             for data in whole:
                 await self.send(data)
         if self._rest:
             await self._write(pb.CallToolResponse(progress=pb.Progress(progress=0.5)))
+        if self._line is not None:
+            await self._line.gives(given)
 
     async def event(self, event: bytes) -> None:
         await self._write(b"")
@@ -226,7 +234,7 @@ class _GrpcOut:
         raise ConnectionAbortedError
 
     async def _write(self, event: object) -> None:
-        with suppress(grpc.aio.UsageError, grpc.RpcError):  # the call is over
+        with suppress(grpc.aio.BaseError):  # the call is over
             await self._context.write(event)
 
     async def _abort(self, failure: Failure) -> None:

@@ -10,7 +10,13 @@ import math
 from google.protobuf.message import DecodeError
 
 from thoughtgate.core.calls import Call, Notice, NoticeKind
-from thoughtgate.core.errors import Malformed, UpstreamGarbled, UpstreamRefused
+from thoughtgate.core.errors import (
+    Malformed,
+    UpstreamGarbled,
+    UpstreamLost,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
 from thoughtgate.core.json import JsonValue
 from thoughtgate.core.tools import Tool
 from thoughtgate.core.traces import format_traceparent
@@ -150,6 +156,8 @@ async def _end(answers: Answers) -> None:
     except TimeoutError:
         _log.info("a native server left a call open after its result")
         return
+    except (UpstreamLost, UpstreamTimeout):
+        return  # the result was whole before the connection broke, or the time was over
     if more is not None:
         raise UpstreamGarbled(message="it went on after the result of the call")
 
