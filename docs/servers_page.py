@@ -12,7 +12,9 @@ from typing import Any
 
 import click
 
-from thoughtgate_servers import files, logs, notify, report
+from thoughtgate_servers import data, files, logs, notify, report
+from thoughtgate_servers.data.limits import Limits
+from thoughtgate_servers.data.tools import DataTools
 from thoughtgate_servers.files.tools import FileTools
 from thoughtgate_servers.logs.reading import DEFAULT_MAX_BYTES
 from thoughtgate_servers.logs.tools import LogTools
@@ -39,8 +41,9 @@ def servers_page(notice: str) -> str:
         notice,
         "# Tool servers",
         "",
-        "Tool servers that come along. They speak MCP over stdio, or over HTTP with `--http`, to any",
-        "client, or gRPC with `--grpc` to whoever speaks thoughtgate.tools.v1; the gateway speaks both.",
+        "These tool servers come along. They speak MCP over stdio, or over HTTP with `--http`, to",
+        "any client; with `--grpc` they speak the gateway's protocol of gRPC tool servers. CSV and",
+        "Parquet files need DuckDB: `pip install 'thoughtgate[data]'`.",
         "",
     ]
     with TemporaryDirectory() as folder:
@@ -57,7 +60,9 @@ def _shipped(folder: Path) -> Mapping[str, _Shipped]:
         outbox=Outbox(folder / "outbox"),
         poster=Poster(timeout=1.0, proxy=None),
     )
+    asking = DataTools(sandbox=sandbox, out=sandbox, limits=Limits())
     return {
+        "data": _Shipped(command=data.main, tools=asking.table()),
         "files": _Shipped(
             command=files.main, tools=FileTools(sandbox=sandbox, writable=True).table()
         ),

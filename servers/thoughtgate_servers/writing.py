@@ -67,7 +67,7 @@ def compare(sandbox: Sandbox, place: Place, content: bytes, *, overwrite: bool) 
     if not overwrite:
         raise ToolFailed(
             message=f"{place.names[-1]} exists with other content: choose another name, or set "
-            "overwrite to replace it"
+            "overwrite where there is such an argument"
         )
     return Outcome.REPLACED
 

@@ -4,13 +4,14 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from thoughtgate_servers import files, logs, notify, report
+from thoughtgate_servers import data, files, logs, notify, report
 
 COMMANDS: dict[str, click.Command] = {
     "logs": logs.main,
     "report": report.main,
     "notify": notify.main,
     "files": files.main,
+    "data": data.main,
 }
 
 
@@ -42,6 +43,7 @@ def test_help_shows_examples(name: str) -> None:
         ("notify", ["--webhook", "team=env:NO_SUCH_VARIABLE"], "is not set"),
         ("notify", ["--allow", "example.org"], "http://"),
         ("notify", ["--outbox", "/proc/none/x"], "name another file"),
+        ("data", ["--out", "/proc/none"], "cannot be made"),
         ("report", ["--out", "/proc/none"], "cannot be made"),
     ],
 )

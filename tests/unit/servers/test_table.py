@@ -11,6 +11,8 @@ from mcp import Client, MCPError
 
 from tests.support.tool_servers import ask, data, text
 from tests.support.waiting import until, within
+from thoughtgate_servers.data.limits import Limits
+from thoughtgate_servers.data.tools import DataTools
 from thoughtgate_servers.files.tools import FileTools
 from thoughtgate_servers.logs.tools import LogTools
 from thoughtgate_servers.notify.outbox import Outbox
@@ -62,6 +64,7 @@ def shipped(tmp_path: Path) -> list[Tool]:
         *ReportTools(sandbox=sandbox).table(),
         *notify.table(),
         *FileTools(sandbox=sandbox, writable=True).table(),
+        *DataTools(sandbox=sandbox, out=sandbox, limits=Limits()).table(),
     ]
 
 
@@ -163,7 +166,14 @@ def test_every_shipped_schema_is_closed_and_valid(tmp_path: Path) -> None:
 def test_annotations_say_what_a_call_does(tmp_path: Path) -> None:
     hints = {tool.name: tool.advertised().annotations for tool in shipped(tmp_path)}
     writing = {name for name, hint in hints.items() if hint and not hint.read_only_hint}
-    assert writing == {"write_report", "send_webhook", "send_slack", "write_file"}
+    assert writing == {
+        "write_report",
+        "send_webhook",
+        "send_slack",
+        "write_file",
+        "chart",
+        "export",
+    }
     once = {name for name, hint in hints.items() if hint and not hint.idempotent_hint}
     assert once == {"send_webhook", "send_slack"}
     keyed = {t.name for t in shipped(tmp_path) if t.meta.get("thoughtgate/idempotency") == "key"}
