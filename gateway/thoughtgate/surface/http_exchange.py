@@ -131,13 +131,13 @@ class Exchange:
         if self.streams:
             await self._stream.event(frame)
 
-    async def run(self, id_: MessageId, work: Awaitable[bytes]) -> Answer | None:
+    def run(self, id_: MessageId, work: Awaitable[bytes]) -> Awaitable[Answer | None]:
         """Return the answer that `work` leads to; a silent client's leaving changes nothing."""
-        return await self._run(id_, work, self._begin(self._patience, self._keep_alive))
+        return self._run(id_, work, self._begin(self._patience, self._keep_alive))
 
-    async def run_watched(self, id_: MessageId, work: Awaitable[bytes]) -> Answer | None:
+    def run_watched(self, id_: MessageId, work: Awaitable[bytes]) -> Awaitable[Answer | None]:
         """Return the answer that `work` leads to, None when the client left, which cancels it."""
-        return await self._run(id_, work, self._begin(SLOW, self._watch))
+        return self._run(id_, work, self._begin(SLOW, self._watch))
 
     async def reply(self, answer: Answer | None, status: int = 200) -> None:
         """Send the answer; None ends the reply without one, since the request was given up."""

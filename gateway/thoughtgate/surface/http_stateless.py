@@ -3,6 +3,8 @@
 A client that leaves has cancelled its request; there is no other cancellation here.
 """
 
+from collections.abc import Awaitable
+
 from thoughtgate.core.errors import GateError
 from thoughtgate.surface.errors import failed_by, refusal
 from thoughtgate.surface.http_exchange import Exchange
@@ -22,7 +24,10 @@ from thoughtgate.wire.messages import (
 )
 from thoughtgate.wire.sse import encode_event
 
-_ROUTING = (stateless.VERSION_HEADER, stateless.METHOD_HEADER, stateless.NAME_HEADER)
+_ROUTING = tuple(
+    (name, name.encode())
+    for name in (stateless.VERSION_HEADER, stateless.METHOD_HEADER, stateless.NAME_HEADER)
+)
 
 
 class StatelessFace:
@@ -36,18 +41,17 @@ class StatelessFace:
         self._streams = streams
         self._keepalive = keepalive
 
-    async def post(self, request: HttpRequest, message: Message) -> None:
+    def post(self, request: HttpRequest, message: Message) -> Awaitable[None]:
         """Serve one message.
 
         Raises:
             Refusal: A subscription by a client that takes no stream.
         """
         if isinstance(message, Request):
-            await self._answer(request, message)
-        elif isinstance(message, Notification):
-            await self._note(request)
-        else:
-            raise Refusal(400, message="clients send requests and notifications only")
+            return self._answer(request, message)
+        if isinstance(message, Notification):
+            return self._note(request)
+        raise Refusal(400, message="clients send requests and notifications only")
 
     async def _note(self, request: HttpRequest) -> None:
         """Acknowledge a notification: this era knows none, but clients in the field send some."""
@@ -75,9 +79,7 @@ class StatelessFace:
         await exchange.reply(done, 200 if done is None else stateless.status_of(done.code))
 
     def _envelope(self, request: HttpRequest, message: Request) -> stateless.Envelope:
-        sent = {
-            name: value for name in _ROUTING if (value := request.header(name.encode())) is not None
-        }
+        sent = {name: value for name, key in _ROUTING if (value := request.header(key)) is not None}
         envelope = stateless.read_envelope(message.method, message.params, sent)
         if message.method == methods.TOOLS_CALL:
             self._check_mirrored(request, message)

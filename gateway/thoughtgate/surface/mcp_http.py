@@ -4,7 +4,7 @@ Never guesses an era from a client's name: the version header decides, and what 
 is refused by the newer era, which names the versions that it speaks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Final
 
 from thoughtgate.core.domains import DEFAULT_DOMAIN
@@ -130,7 +130,7 @@ class McpFront:
             raise Refusal(400, message=message, code=codes.HEADER_MISMATCH)
         return headers
 
-    async def _serve(self, request: HttpRequest) -> None:
+    def _serve(self, request: HttpRequest) -> Awaitable[None]:
         try:
             self._desk.view(request.domain)
         except UnknownTarget:
@@ -138,17 +138,15 @@ class McpFront:
         version = request.header(_VERSION)
         stateful = version is None or version in handshake.VERSIONS
         if request.method == "POST":
-            await self._post(request, stateful=stateful)
-        elif stateful and request.method in {"GET", "DELETE"}:
-            worker = holder_of_session(request)
-            if worker is not None:
-                await forward(request, worker)
-            elif request.method == "GET":
-                await self._handshake.get(request)
-            else:
-                await self._handshake.delete(request)
-        else:
+            return self._post(request, stateful=stateful)
+        if not stateful or request.method not in {"GET", "DELETE"}:
             raise not_allowed(b"GET, POST, DELETE" if stateful else b"POST")
+        worker = holder_of_session(request)
+        if worker is not None:
+            return forward(request, worker)
+        if request.method == "GET":
+            return self._handshake.get(request)
+        return self._handshake.delete(request)
 
     async def _post(self, request: HttpRequest, *, stateful: bool) -> None:
         check_post(request)

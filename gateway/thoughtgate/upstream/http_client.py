@@ -53,7 +53,8 @@ class PooledClient:
         """Send once and return when the head of the reply has come; see `HttpClient.send`."""
         where = target(request.url)
         data = request_bytes(request, where)
-        connection = await self._connection(where)
+        pool = self._pool(where)
+        connection = self._idle(pool) or await self._connection(where, pool)
         reply = await connection.exchange(data)
         try:
             check_head(reply.status, reply.headers, request.url)
@@ -75,22 +76,32 @@ class PooledClient:
         if closing:
             await asyncio.wait([connection.gone for connection in closing], timeout=1.0)
 
-    async def _connection(self, where: Target) -> Connection:
+    def _pool(self, where: Target) -> _Pool:
         place = (where.secure, where.host, where.port)
         pool = self._pools.get(place)
         if pool is None:
             pool = self._pools[place] = _Pool()
-        while True:
-            if self._closed:
-                raise UpstreamUnreachable(message="the gateway is shutting down")
-            while pool.idle:
-                connection = pool.idle.pop()
-                if connection.reusable(self._limits.idle):
-                    return connection
-                connection.abort()
-            if pool.open < self._limits.connections:
-                return await self._connect(where, pool)
+        return pool
+
+    def _idle(self, pool: _Pool) -> Connection | None:
+        """Return a connection that nobody uses, None when there is none."""
+        if self._closed:
+            raise UpstreamUnreachable(message="the gateway is shutting down")
+        while pool.idle:
+            connection = pool.idle.pop()
+            if connection.reusable(self._limits.idle):
+                return connection
+            connection.abort()
+        return None
+
+    async def _connection(self, where: Target, pool: _Pool) -> Connection:
+        """Return a new connection, or one that came free when there may be no more of them."""
+        while pool.open >= self._limits.connections:
             await _turn(pool)
+            connection = self._idle(pool)
+            if connection is not None:
+                return connection
+        return await self._connect(where, pool)
 
     async def _connect(self, where: Target, pool: _Pool) -> Connection:
         loop = asyncio.get_running_loop()

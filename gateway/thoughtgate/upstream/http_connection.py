@@ -78,10 +78,11 @@ class Connection(asyncio.Protocol):
         self._exchange = exchange
         self._transport.write(data)
         try:
-            return await exchange.begun()
+            await exchange.head
         except (UpstreamError, asyncio.CancelledError):
             exchange.close()  # not the connection itself: it may be somebody else's by now
             raise
+        return exchange.reply()
 
     def abort(self) -> None:
         """Drop the connection; nothing more is sent or read."""
@@ -171,7 +172,7 @@ class _Exchange:
         self.complete = False
         self.keep = False
         self._loop = loop
-        self._head: asyncio.Future[None] = loop.create_future()
+        self.head: asyncio.Future[None] = loop.create_future()
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._connection: Connection | None = connection
         self._headers: dict[str, str] = {}
@@ -186,15 +187,14 @@ class _Exchange:
         self._linger: asyncio.TimerHandle | None = None
         self._reader: asyncio.Future[None] | None = None
 
-    async def begun(self) -> HttpReply:
-        """Return the head of the reply when it has come."""
-        await self._head
+    def reply(self) -> HttpReply:
+        """Return the head of the reply, which has come."""
         return HttpReply(status=self._status, headers=self._headers, body=self)
 
     @property
     def started(self) -> bool:
         """Tell whether the head of the reply has come."""
-        return self._head.done()
+        return self.head.done()
 
     @property
     def ends_at_close(self) -> bool:
@@ -237,8 +237,8 @@ class _Exchange:
         if self._status < 200:
             self._interim = True
             self._headers = {}
-        elif not self._head.done():
-            self._head.set_result(None)  # not the reply, which would close a cycle
+        elif not self.head.done():
+            self.head.set_result(None)  # not the reply, which would close a cycle
 
     def on_body(self, data: bytes) -> None:
         """Keep a part of the body for its reader."""
@@ -313,9 +313,9 @@ class _Exchange:
         if self.complete or self._error is not None:
             return
         self._error = error
-        if not self._head.done():
-            self._head.set_exception(error)
-            self._head.exception()  # a caller that has gone does not fetch it
+        if not self.head.done():
+            self.head.set_exception(error)
+            self.head.exception()  # a caller that has gone does not fetch it
         self._wake()
 
     def detach(self) -> None:

@@ -5,7 +5,7 @@ Never opens a session; giving up a call is closing its stream.
 
 import asyncio
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from thoughtgate.core.calls import Call
@@ -19,7 +19,6 @@ from thoughtgate.core.errors import (
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era, HttpTransport
 from thoughtgate.core.tools import Item, Tool
-from thoughtgate.core.traces import format_traceparent
 from thoughtgate.upstream.eras import Stateless, call_request, own_params
 from thoughtgate.upstream.hearing import Hearing
 from thoughtgate.upstream.home import Home
@@ -107,7 +106,7 @@ class StatelessHttpLink:
         method, params = call_request(call, asked.id, self._dialect)
         headers = param_headers(self._wanted(call.found), call.arguments)
         if call.trace is not None:
-            headers["traceparent"] = format_traceparent(call.trace)
+            headers["traceparent"] = params["_meta"]["traceparent"]
         reply = await self._post(asked, method, params, headers)
         try:
             return self._dialect.read(await self._answer(reply, asked))
@@ -169,16 +168,17 @@ class StatelessHttpLink:
         return await self._answer(await self._post(asked, method, params, headers), asked)
 
     async def _answer(self, reply: HttpReply, asked: Asked) -> Reply:
-        await check_status(reply)
+        if reply.status != 200:
+            await check_status(reply)
         result = await read_answer(reply, asked)
         if result is None:
             raise UpstreamLost(message="the stream ended without an answer")
         return result
 
-    async def _post(
+    def _post(
         self, asked: Asked, method: str, params: JsonObject, headers: dict[str, str]
-    ) -> HttpReply:
-        return await self._client.send(
+    ) -> Awaitable[HttpReply]:
+        return self._client.send(
             HttpRequest(
                 method="POST",
                 url=self._url,

@@ -24,11 +24,13 @@ class Limit:
 
     def __enter__(self) -> "Limit":
         """Start the clock for the running task."""
-        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         if task is None:
             raise RuntimeError
         self._task, self._cancelling = task, task.cancelling()
-        self.move(self.when)
+        if self.when is not None:
+            self._timer = loop.call_at(self.when, self._expire)
         return self
 
     def __exit__(

@@ -163,13 +163,14 @@ class Served:
 
     async def send(self, call: Call) -> Result:
         """Send once and return the result; see `Sender.send`."""
-        target = call.found
         now = self._now()
-        timeout = min(call.deadline - now, target.call_timeout)
+        timeout = min(call.deadline - now, call.found.call_timeout)
         progress = Progress()
         try:
             with Limit(now + timeout) as limit:
-                return result_of(await self._carried(call, progress, limit), call)
+                if self._sharing is not Sharing.SHARED:
+                    return result_of(await self._apart(call, progress, limit), call)
+                return result_of(await self._carried(self._shared, call, progress), call)
         except TimeoutError:
             raise self._named(too_late(timeout, progress)) from None
         except UpstreamReplied:
@@ -227,17 +228,18 @@ class Served:
             return (self._shared, *own)  # what is one session's own, no other one knows
         return (self._shared, *self._private.values())
 
-    async def _carried(self, call: Call, progress: Progress, limit: Limit) -> Reply:
-        connection = self._shared
-        if self._sharing is not Sharing.SHARED:
-            connection = await self._connection(call)
-            if call.session.capabilities:
-                call = replace(call, listener=Patient(call.listener, limit))
+    async def _apart(self, call: Call, progress: Progress, limit: Limit) -> Reply:
+        connection = await self._connection(call)
+        if call.session.capabilities:
+            call = replace(call, listener=Patient(call.listener, limit))
+        return await self._carried(connection, call, progress)
+
+    def _carried(self, on: Supervised, call: Call, progress: Progress) -> Awaitable[Reply]:
         target = call.found
         if isinstance(target, Item) and target.kind in _SUBSCRIBING:
-            progress.sent = connection.link is not None
-            return await self._follow(connection, call, target)
-        return await connection.send(call, progress)
+            progress.sent = on.link is not None
+            return self._follow(on, call, target)
+        return on.send(call, progress)
 
     async def _follow(self, connection: Supervised, call: Call, target: Item) -> Reply:
         listener = behind(call.listener)

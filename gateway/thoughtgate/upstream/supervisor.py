@@ -5,7 +5,7 @@ Never sends a call twice unless it was provably not sent, or does no harm when r
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +63,7 @@ class Role:
     lasting: bool
     idle: float
     changed: Changed = _nothing
-    tend: Callable[[Link], Awaitable[None]] | None = None
+    tend: Callable[[Link], Coroutine[Any, Any, None]] | None = None
 
 
 class Progress:
@@ -113,7 +113,9 @@ class Supervised:
         """Send a call once and return the reply; see `Sender.send`."""
         self.in_flight += 1
         try:
-            return await self._attempts(call, progress)
+            return await self._once(call, progress)
+        except (UpstreamUnreachable, UpstreamLost) as error:
+            return await self._again(call, progress, error)
         finally:
             self._done()
 
@@ -208,11 +210,9 @@ class Supervised:
         if self._quiet is not None:
             self._quiet.set()
 
-    async def _attempts(self, call: Call, progress: Progress) -> Reply:
-        try:
-            return await self._once(call, progress)
-        except (UpstreamUnreachable, UpstreamLost) as error:
-            first, lost = error, isinstance(error, UpstreamLost)
+    async def _again(self, call: Call, progress: Progress, first: UpstreamError) -> Reply:
+        """Send once more what did not go out, or does no harm when repeated."""
+        lost = isinstance(first, UpstreamLost)
         if not (_repeatable(call.found) if lost else progress.started):
             raise first
         progress.sent = lost  # it may have been, the first time
@@ -224,14 +224,16 @@ class Supervised:
             raise UpstreamLost(message=f"{first.message}; again: {error.message}") from None
 
     async def _once(self, call: Call, progress: Progress) -> Reply:
-        link = await self.ready(call.deadline)
+        link = self._link
+        if link is None or link.lost or self._closed or self._breaker.failures:
+            link = await self.ready(call.deadline)
         progress.started = progress.sent = True
         try:
             reply = await link.call(call)
         except (UpstreamUnreachable, UpstreamLost, UpstreamDenied) as error:
+            progress.started = not isinstance(error, SentTwice)
             self._call_failed(link, error)
             raise
-            progress.started = not isinstance(error, SentTwice)
         if self._breaker.failures:
             self._worked(link)
         return reply
@@ -281,7 +283,7 @@ class Supervised:
         watching = loop.create_task(link.watch(self._role.changed))
         tasks: set[asyncio.Task[None]] = set()
         if self._role.tend is not None:
-            tasks.add(loop.create_task(_run(self._role.tend(link))))
+            tasks.add(loop.create_task(self._role.tend(link)))
         try:
             await self._until_over((watching, *tasks))
         finally:
@@ -381,10 +383,6 @@ class Supervised:
 
     def _why(self) -> str:
         return self._reason or "it failed"
-
-
-async def _run(work: Awaitable[None]) -> None:
-    await work
 
 
 def _repeatable(target: Tool | Item) -> bool:
