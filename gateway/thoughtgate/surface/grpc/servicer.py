@@ -46,7 +46,7 @@ class GatewayService:
         self._changes = Changes(gateway)
         self._lists = Lists(settings.page_size)
         self._caller = Caller(gateway, Desk(gateway), settings.call_timeout)
-        self._watchers = 0
+        self.watchers = 0
 
     def close(self) -> None:
         """End everything that watches."""
@@ -102,9 +102,9 @@ class GatewayService:
         self._identified(rpc)
         domain = request.domain or DEFAULT_DOMAIN
         self._gateway.view(domain)
-        if self._watchers >= self._settings.max_streams:
+        if self.watchers >= self._settings.max_streams:
             raise Overloaded(message=f"{self._settings.max_streams} watch already; try again later")
-        self._watchers += 1
+        self.watchers += 1
         mailbox = self._changes.join(domain, _CHANGED)
         try:
             reader, known = mailbox.attach(), request.known_revision
@@ -116,7 +116,7 @@ class GatewayService:
                     known = revision
                 changed = await reader.take(None)
         finally:
-            self._watchers -= 1
+            self.watchers -= 1
             self._changes.leave(mailbox)
         rpc.end(ENDED)
 

@@ -62,6 +62,11 @@ class GrpcFace:
             handlers.extend(ReflectionService().handlers(self._rpcs))
         self._server.add_generic_rpc_handlers(tuple(handlers))
 
+    @property
+    def watchers(self) -> int:
+        """Return how many clients watch lists of tools."""
+        return self._service.watchers
+
     async def open(self, address: str) -> int:
         """Listen at `HOST:PORT` and return the port.
 
