@@ -45,6 +45,7 @@ async def test_what_a_page_shows_is_what_happens(page: Path, tmp_path: Path) -> 
             tmp_path,
             ports={
                 "8765": free_port(),
+                "50051": free_port(),
                 "http://127.0.0.1:8080/v1": local.url,
                 "https://tasks.example/mcp": guarded.url,
             },

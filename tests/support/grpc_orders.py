@@ -189,7 +189,7 @@ class _Handlers(grpc.GenericRpcHandler):
 @asynccontextmanager
 async def serving(*handlers: grpc.GenericRpcHandler, port: int = 0) -> AsyncIterator[int]:
     """Serve handlers on loopback and yield the port."""
-    server = aio.server()
+    server = aio.server(options=[("grpc.so_reuseport", 0)])
     server.add_generic_rpc_handlers(handlers)
     bound = server.add_insecure_port(f"127.0.0.1:{port}")
     assert bound
