@@ -4,14 +4,19 @@ Never leaves an RPC running that nobody waits for, and never sends one twice.
 """
 
 import asyncio
-from collections.abc import AsyncIterable, Callable, Iterable
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 import grpc
 
-from thoughtgate.core.errors import UpstreamError, UpstreamLost, UpstreamUnreachable
+from thoughtgate.core.errors import (
+    UpstreamError,
+    UpstreamGarbled,
+    UpstreamLost,
+    UpstreamUnreachable,
+)
 from thoughtgate.core.servers import GrpcTransport
 from thoughtgate.upstream.grpc.credentials import credentials
 from thoughtgate.upstream.grpc.failures import failure, status_of
@@ -33,6 +38,18 @@ _PASSED: Metadata = ()
 _LOST = frozenset({
     grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN
 })  # fmt: skip
+
+
+Request = bytes | AsyncIterable[bytes] | Iterable[bytes]
+"""One message, or those of a client that streams."""
+
+
+class _Stream(Protocol):
+    """What is used of an RPC that answers with a stream."""
+
+    def read(self) -> Awaitable[object]: ...
+
+    def cancel(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +137,7 @@ class Connection:
     async def answer(
         self,
         path: str,
-        request: bytes | AsyncIterable[bytes] | Iterable[bytes],
+        request: Request,
         *,
         seconds: float | None = None,
         more: Metadata = _PASSED,
@@ -130,22 +147,17 @@ class Connection:
         Raises:
             UpstreamError: What went wrong, and whether the outcome is known.
         """
-        method = self._method(path, streams_in=not isinstance(request, bytes), streams_out=False)
-        call = None
-        try:
-            call = method(request, timeout=seconds, metadata=self._metadata + more)
-            message: bytes = await call
-        except (grpc.RpcError, grpc.aio.BaseError, asyncio.CancelledError) as error:
-            raise self._raised(error) from None
-        finally:
-            if call is not None:
-                call.cancel()
-        return message
+        outcome = await self._answered(path, request, seconds, self._metadata + more)
+        if isinstance(outcome, UpstreamError):
+            raise outcome
+        if not isinstance(outcome, bytes):
+            raise UpstreamGarbled(message="it answered without a message")
+        return outcome
 
     def answers(
         self,
         path: str,
-        request: bytes | AsyncIterable[bytes] | Iterable[bytes],
+        request: Request,
         *,
         seconds: float | None = None,
         more: Metadata = _PASSED,
@@ -154,9 +166,9 @@ class Connection:
         method = self._method(path, streams_in=not isinstance(request, bytes), streams_out=True)
         try:
             call = method(request, timeout=seconds, metadata=self._metadata + more)
-        except grpc.aio.BaseError as error:
-            raise self._raised(error) from None
-        return Answers(call, self._raised)
+        except grpc.aio.BaseError:
+            raise _closed() from None
+        return Answers(call, self._outcome)
 
     async def over(self, reconnected: Callable[[], None] | None = None) -> str:
         """Return why the server cannot be reached any more, once it cannot; keeps it connected.
@@ -182,40 +194,55 @@ class Connection:
             method = self._methods[key] = _opener(self._channel, streams_in, streams_out)(path)
         return method
 
-    def _raised(self, error: BaseException) -> BaseException:
-        """Return what to raise for what an RPC raised.
+    async def _answered(
+        self, path: str, request: Request, seconds: float | None, metadata: Metadata
+    ) -> object:
+        method = self._method(path, streams_in=not isinstance(request, bytes), streams_out=False)
+        try:
+            call = method(request, timeout=seconds, metadata=metadata)
+        except grpc.aio.BaseError:
+            return _closed()
+        try:
+            return await self._outcome(call)
+        finally:
+            call.cancel()
 
+    async def _outcome(self, waiting: Awaitable[object]) -> object:
+        """Return what an RPC brings, or the error for what it raises.
+
+        No error is raised here: its traceback would hold the RPC, which holds the connection open.
         Closing the channel cancels its RPCs, and with them whoever waits, as if he had been.
         """
-        if isinstance(error, grpc.aio.AioRpcError):
+        try:
+            return await waiting
+        except grpc.aio.AioRpcError as error:
             connected = self._channel.get_state() is grpc.ChannelConnectivity.READY
             return failure(status_of(error, connected=connected))
-        if isinstance(error, grpc.aio.UsageError):
-            return UpstreamUnreachable(message="the connection was closed")
-        if isinstance(error, asyncio.CancelledError):
+        except grpc.aio.BaseError:
+            return UpstreamLost(message="the call could not be carried by gRPC")
+        except asyncio.CancelledError:
             task = asyncio.current_task()
-            return error if task is None or task.cancelling() else _closed()
-        return UpstreamLost(message="the call could not be carried by gRPC")
+            if task is None or task.cancelling():
+                raise
+            return UpstreamLost(message="the connection was closed")
 
 
 class Answers:
     """The messages of one stream, read by one reader; leaving it cancels the RPC."""
 
-    def __init__(
-        self,
-        call: "grpc.aio.UnaryStreamCall[Any, bytes] | grpc.aio.StreamStreamCall[Any, bytes]",
-        raised: Callable[[BaseException], BaseException],
-    ) -> None:
-        self._call = call
-        self._raised = raised
+    def __init__(self, call: _Stream, outcome: Callable[[Awaitable[object]], Awaitable[object]]):
+        self._call: _Stream | None = call
+        self._outcome = outcome
 
     def __enter__(self) -> "Answers":
         """Begin to read."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Cancel the RPC unless it is over."""
-        self._call.cancel()
+        """Cancel the RPC unless it is over, and let it go."""
+        call, self._call = self._call, None
+        if call is not None:
+            call.cancel()
 
     async def next(self) -> bytes | None:
         """Return the next message, None when the server has ended the stream as it should.
@@ -223,11 +250,12 @@ class Answers:
         Raises:
             UpstreamError: What went wrong, and whether the outcome is known.
         """
-        try:
-            message = await self._call.read()
-        except (grpc.RpcError, grpc.aio.BaseError, asyncio.CancelledError) as error:
-            raise self._raised(error) from None
-        return message if isinstance(message, bytes) else None
+        if self._call is None:
+            raise _closed()
+        outcome = await self._outcome(self._call.read())
+        if isinstance(outcome, UpstreamError):
+            raise outcome
+        return outcome if isinstance(outcome, bytes) else None
 
 
 def _opener(
@@ -256,5 +284,5 @@ def _options(limit: int, name: str) -> list[tuple[str, Any]]:
     return options
 
 
-def _closed() -> UpstreamError:
-    return UpstreamLost(message="the connection was closed")
+def _closed() -> UpstreamUnreachable:
+    return UpstreamUnreachable(message="the connection was closed")
