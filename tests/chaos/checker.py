@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.chaos.history import LAST, Event, History, Row, What
+from tests.chaos.history import LAST, Event, History, Row, What, struck
 
 SLACK = 2.0
 """Seconds after a cancellation was taken in which a reply may still be on its way."""
@@ -62,6 +62,11 @@ class Round:
         """Return what ended it; one, if all is well."""
         return [event for event in self.others if event.what in LAST]
 
+    def struck(self, history: History) -> bool:
+        """Tell whether it may have met the end of a worker."""
+        end = self.ends[-1].at if self.ends else self.invoke.at
+        return struck(history.kills, self.invoke.at, end)
+
     def first(self, what: What) -> Event | None:
         """Return the first event of a kind."""
         return next((event for event in self.others if event.what is what), None)
@@ -110,7 +115,7 @@ def _one_outcome(history: History, rounds: Sequence[Round]) -> Found:
         token, ends = one.invoke.token, one.ends
         if len(ends) != 1:
             yield token, f"{len(ends)} outcomes: {', '.join(e.what.value for e in ends) or 'none'}"
-        elif ends[0].what is What.BROKEN:
+        elif ends[0].what is What.BROKEN and not one.struck(history):
             yield token, f"the gateway broke off: {ends[0].text}"
         elif ends[0].what is What.ENDED and one.first(What.CANCEL) is None:
             yield token, "the reply ended without an answer, and nobody had cancelled"
@@ -147,6 +152,7 @@ def _audited(history: History, rounds: Sequence[Round]) -> Found:
     for one in _calls(rounds):
         token, found = one.invoke.token, rows[one.invoke.trace]
         gone = any(event.what in {What.LEFT, What.BROKEN} for event in one.ends)
+        gone = gone or one.struck(history)
         if len(found) > 1 or not (found or gone):
             yield token, f"{len(found)} audit rows"
         elif found and len(one.ends) == 1 and not _agrees(one.ends[0], found[0]):
@@ -208,7 +214,7 @@ def _names(error: Event) -> bool:
 def _healthy(history: History, rounds: Sequence[Round]) -> Found:
     """Calls of servers without faults succeed, whatever others do."""
     for one in rounds:
-        if one.invoke.server in history.controls:
+        if one.invoke.server in history.controls and not one.struck(history):
             for event in one.ends:
                 if event.what in {What.ERROR, What.BROKEN}:
                     yield event.token, f"a call of a healthy server failed: {event.text[:200]}"

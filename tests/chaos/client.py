@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from tests.chaos.history import Event, What
+from tests.chaos.history import Event, What, struck
 from tests.chaos.pace import rest
-from tests.chaos.wire import Broken, Exchange, Lines
+from tests.chaos.pipe import PipeExchange, PipeLines
+from tests.chaos.wire import Broken, Lines
+from tests.chaos.wire import Exchange as HttpExchange
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 REPLIED = -32050
@@ -23,6 +25,8 @@ REPLIED = -32050
 
 PATIENCE = 90.0
 """Seconds after which a call that has brought nothing counts as one without an outcome."""
+
+Exchange = HttpExchange | PipeExchange
 
 _RESERVED = "io.modelcontextprotocol/"
 _TOKEN = re.compile(r"tok-\d+-\d+")
@@ -51,11 +55,20 @@ class Target:
 
 @dataclass(slots=True, kw_only=True)
 class Diary:
-    """Where clients write; `now` is seconds since the begin, `odd` what no call can show."""
+    """Where clients write; `now` is seconds since the begin, `odd` what no call can show.
+
+    `kills` are the times when a worker was killed.
+    """
 
     now: Callable[[], float]
     events: list[Event] = field(default_factory=list)
     odd: list[str] = field(default_factory=list)
+    kills: list[float] = field(default_factory=list)
+
+    def wonder(self, text: str) -> None:
+        """Write what should not be, unless the end of a worker explains it."""
+        if not struck(self.kills, self.now(), self.now()):
+            self.odd.append(text)
 
     def note(self, what: What, call: Event, **fields: Any) -> None:
         """Write what has happened to a round."""
@@ -63,17 +76,22 @@ class Diary:
 
 
 class Client:
-    """A client of one era; its calls go over one connection that is kept, or one for each."""
+    """A client of one era; its calls go over connections to the gateway, or over a pipe."""
 
     def __init__(
-        self, number: int, port: int, diary: Diary, targets: Sequence[Target], seed: str
+        self,
+        number: int,
+        lines: Lines | PipeLines,
+        diary: Diary,
+        targets: Sequence[Target],
+        seed: str,
     ) -> None:
         self.path = "/mcp/side" if number % 8 in {6, 7} else "/mcp"
         self.name = f"client-{number}"
         self.old = number % 2 == 0
         self._number = number
         self._random = random.Random(f"{seed}/{number}")
-        self._lines = Lines(port, kept=number % 4 < 2)
+        self._lines: Any = lines
         self._diary = diary
         self._targets = targets
         self._weights = [target.weight for target in targets]
@@ -271,7 +289,7 @@ class Client:
             await exchange.head()
             async for message in exchange.messages():
                 if _TOKEN.search(json.dumps(message)):
-                    self._diary.odd.append(f"{self.name}: a stream of its own told of a call")
+                    self._diary.wonder(f"{self.name}: a stream of its own told of a call")
 
     async def _list(self) -> None:
         """List all tools; those of the healthy servers are always there."""
@@ -284,7 +302,7 @@ class Client:
                 await exchange.head()
                 got = [message async for message in exchange.messages()]
             except Broken as error:
-                self._diary.odd.append(f"{self.name}: a list broke off: {error}")
+                self._diary.wonder(f"{self.name}: a list broke off: {error}")
                 return
             self._lines.give_back(exchange)
             result = got[-1].get("result") if got else None
@@ -299,7 +317,7 @@ class Client:
             return
         missing = {f"{one.server}__{one.tool}" for one in self._targets if one.calm} - names
         if missing:
-            self._diary.odd.append(f"{self.name}: a list without {', '.join(sorted(missing))}")
+            self._diary.wonder(f"{self.name}: a list without {', '.join(sorted(missing))}")
 
     async def _leave(self) -> None:
         for task in self._side:
@@ -324,7 +342,7 @@ class Client:
         except Broken:
             return False
         self._lines.give_back(exchange)
-        return exchange.status == 202
+        return bool(exchange.status == 202)
 
     @property
     def _own(self) -> dict[str, str]:

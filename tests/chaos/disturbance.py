@@ -4,12 +4,15 @@ Never touches the healthy servers, and changes nothing that it does not put righ
 """
 
 import asyncio
+import os
 import random
+import signal
 import urllib.request
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.chaos.client import Diary
 from tests.chaos.fleet import Fleet, Kind
 from tests.chaos.pace import rest
 from tests.support.admin import AdminClient, Answer
@@ -25,13 +28,14 @@ Work = Callable[[], Awaitable[None]]
 
 @dataclass(slots=True)
 class Disturbance:
-    """Does things at random; `done` counts them, `odd` keeps answers that should not be."""
+    """Does things at random; `done` counts them. No worker is killed after `kill_until`."""
 
     fleet: Fleet
     admin: AdminClient
     random: random.Random
+    diary: Diary
+    kill_until: float
     done: dict[str, int] = field(default_factory=dict)
-    odd: list[str] = field(default_factory=list)
 
     async def run(self) -> None:
         """Disturb until cancelled."""
@@ -41,6 +45,8 @@ class Disturbance:
             group.create_task(self._again(0.8, self._operate))
             group.create_task(self._again(20.0, self._command))
             group.create_task(self.fleet.keep())
+            if self.fleet.workers():
+                group.create_task(self._again(25.0, self._kill_worker))
 
     async def settle(self) -> None:
         """Put everything right again."""
@@ -67,6 +73,14 @@ class Disturbance:
         else:
             self._count("SIGSTOP")
             await self.fleet.halt(self._any())
+
+    async def _kill_worker(self) -> None:
+        """Kill one worker of several, when all are there and the run goes on long enough."""
+        pids = self.fleet.workers()
+        if len(pids) > 1 and self.diary.now() < self.kill_until:
+            self._count("workers killed")
+            self.diary.kills.append(self.diary.now())
+            os.kill(self.random.choice(pids), signal.SIGKILL)
 
     async def _operate(self) -> None:
         works = (self._pause, self._restart_any, self._edit, self._dress, self._come, self._look)
@@ -128,7 +142,7 @@ class Disturbance:
             with urllib.request.urlopen(f"{self.admin.url[: -len('/mcp')]}/readyz", timeout=30):
                 pass
         except OSError as error:
-            self.odd.append(f"/readyz: {error!r}")
+            self.diary.wonder(f"/readyz: {error!r}")
 
     async def _command(self) -> None:
         """Change the registry with the command line, as a process beside the gateway."""
@@ -142,10 +156,10 @@ class Disturbance:
         try:
             answer = await asyncio.to_thread(self.admin.ask, method, path, body, **headers)
         except OSError as error:
-            self.odd.append(f"{method} {path}: {error!r}")
+            self.diary.wonder(f"{method} {path}: {error!r}")
             return None
         if answer.status >= 500 and answer.body.get("code", "").startswith("internal"):
-            self.odd.append(f"{method} {path}: {answer.status} {answer.body}")
+            self.diary.wonder(f"{method} {path}: {answer.status} {answer.body}")
         return answer
 
     def _any(self) -> Kind:

@@ -25,6 +25,8 @@ FAKE = "thoughtgate.testing.fake_server"
 STARTING = 60.0
 """Seconds that a server may take to start on a busy machine."""
 
+_WORKER = b"thoughtgate.cli.worker"
+
 _CALLS = ("read", "write", "echo", "ask", "want_input", "")
 _WHENS = ("before", "during", "after")
 
@@ -131,6 +133,10 @@ class Fleet:
             return [] if process is None or process.returncode is not None else [process.pid]
         mark = str(self.log(kind.name)).encode()
         return [pid for pid in descendants(self.gateway) if mark in _command(pid)]
+
+    def workers(self) -> list[int]:
+        """Return the processes of the gateway's workers, none where it is one process."""
+        return [pid for pid in descendants(self.gateway) if _WORKER in _command(pid)]
 
     async def kill(self, kind: Kind) -> None:
         """Kill a server; one over HTTP is there again after a moment."""

@@ -10,6 +10,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+BEFORE, AFTER = 1.0, 20.0
+"""Seconds before and after the kill of a worker in which calls may be lost, and their rows."""
+
+
+def struck(kills: Iterable[float], begin: float, end: float) -> bool:
+    """Tell whether something that took place meanwhile may have met the end of a worker."""
+    return any(begin < kill + AFTER and end > kill - BEFORE for kill in kills)
+
 
 class What(StrEnum):
     """What a client did, or heard, in one round of a call."""
@@ -78,12 +86,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Everything that is known of a run. `controls` are the servers that nothing was done to."""
+    """Everything that is known of a run.
+
+    `controls` are the servers that nothing was done to, `kills` the times when a worker was killed.
+    """
 
     events: tuple[Event, ...]
     ran: tuple[Ran, ...] = ()
     rows: tuple[Row, ...] = ()
     controls: frozenset[str] = frozenset()
+    kills: tuple[float, ...] = ()
 
     def lines(self, token: str) -> list[str]:
         """Return all that is known of one token, in the order of time where there is one."""

@@ -15,7 +15,7 @@ from tests.chaos.checker import RULES, check, excerpt
 from tests.chaos.fleet import KINDS
 from tests.chaos.history import LAST, What
 from tests.chaos.leaks import leaks
-from tests.chaos.run import CLIENTS, Outcome, Wish
+from tests.chaos.run import CLIENTS, PIPED, Outcome, Wish
 from tests.support.gate import ROOT
 
 PAGE = ROOT / "docs" / "explanation" / "chaos.md"
@@ -44,7 +44,7 @@ def judged(wish: Wish, outcome: Outcome) -> dict[str, Any]:
         "seconds": wish.seconds,
         "seed": wish.seed,
         "workers": wish.workers,
-        "clients": CLIENTS,
+        "clients": CLIENTS + len(PIPED),
         "servers": len(KINDS),
         "took": round(outcome.took, 1),
         "rounds": sum(event.what is What.INVOKE for event in outcome.history.events),

@@ -19,11 +19,19 @@ from tests.chaos.fleet import KINDS, Fleet
 from tests.chaos.history import History, Row, What
 from tests.chaos.leaks import Held, quiet
 from tests.chaos.pace import rest
+from tests.chaos.pipe import PipeLines
+from tests.chaos.wire import Lines
 from tests.support.admin import AdminClient
 from tests.support.gate import Gate, Home, gated, home
 from thoughtgate.app.admin_token import TOKEN_FILE
 
 CLIENTS = 32
+PIPED = (35, 37)
+"""The clients on pipes; both of the newer era, and none follows anything."""
+
+LAST_KILL = 15.0
+"""Seconds before the end in which no worker is killed any more: clients end their sessions."""
+
 CALM = 60.0
 """Seconds in which everything must be as it was, when nothing is done any more."""
 
@@ -76,13 +84,16 @@ async def _run(wish: Wish, fleet: Fleet, gate: Gate) -> Outcome:
     await _prepare(admin)
     begin = time.monotonic()
     diary = Diary(now=lambda: time.monotonic() - begin)
-    trouble = Disturbance(fleet, admin, random.Random(f"{wish.seed}/disturbance"))
     pid = gate.process.pid
-    await _call(wish, diary, admin, seconds=min(20.0, wish.seconds / 6), name="calm")
+    port = int(admin.url.split(":")[2].split("/")[0])
+    await _call(wish, _clients(wish, "calm", port, diary), min(20.0, wish.seconds / 6))
     before = await quiet(pid, admin, CALM, _waiting(diary))
+    dice = random.Random(f"{wish.seed}/disturbance")
+    trouble = Disturbance(fleet, admin, dice, diary, diary.now() + wish.seconds - LAST_KILL)
     disturbing = asyncio.create_task(trouble.run())
     try:
-        await _call(wish, diary, admin, seconds=wish.seconds, name="chaos")
+        pipes = [_piped(wish, number, place, diary) for number in PIPED]
+        await _call(wish, [*_clients(wish, "chaos", port, diary), *pipes], wish.seconds)
     finally:
         disturbing.cancel()
         await asyncio.wait([disturbing])
@@ -102,7 +113,7 @@ async def _run(wish: Wish, fleet: Fleet, gate: Gate) -> Outcome:
         done=trouble.done,
         struck=fleet.struck(),
         lost=lost,
-        odd=[*trouble.odd, *diary.odd],
+        odd=diary.odd,
         words=gate.words,
         code=code,
     )
@@ -118,13 +129,9 @@ async def _prepare(admin: AdminClient) -> None:
         await asyncio.to_thread(admin.do, "PUT", path, effect)
 
 
-async def _call(wish: Wish, diary: Diary, admin: AdminClient, *, seconds: float, name: str) -> None:
+async def _call(wish: Wish, clients: Sequence[Client], seconds: float) -> None:
     """Have all clients call for some seconds."""
     over = asyncio.Event()
-    port = int(admin.url.split(":")[2].split("/")[0])
-    seed = f"{wish.seed}/{name}"
-    shift = 0 if name == "chaos" else 1000
-    clients = [Client(shift + one, port, diary, _targets(), seed) for one in range(CLIENTS)]
     async with asyncio.TaskGroup() as group:
         for client in clients:
             group.create_task(client.run(over, wish.pause))
@@ -132,14 +139,31 @@ async def _call(wish: Wish, diary: Diary, admin: AdminClient, *, seconds: float,
         over.set()
 
 
-def _targets() -> Sequence[Target]:
-    """Return the tools that are called, and how often: a quarter are those of healthy servers."""
+def _clients(wish: Wish, name: str, port: int, diary: Diary) -> list[Client]:
+    """Return the clients over HTTP of one part of the run."""
+    shift = 0 if name == "chaos" else 1000
+    return [
+        Client(number, Lines(port, kept=number % 4 < 2), diary, _targets(), f"{wish.seed}/{name}")
+        for number in range(shift, shift + CLIENTS)
+    ]
+
+
+def _piped(wish: Wish, number: int, place: Home, diary: Diary) -> Client:
+    """Return a client with a gateway of its own on a pipe."""
+    return Client(number, PipeLines(place), diary, _targets(asking="ask"), f"{wish.seed}/pipe")
+
+
+def _targets(asking: str = "") -> Sequence[Target]:
+    """Return the tools that are called, and how often: a quarter are those of healthy servers.
+
+    All but `asking`, which asks a client on the pipe that cannot tell for which call.
+    """
     found = []
     for kind in KINDS:
         share = 8 if kind.calm else 6
         tools = {"read": 3, "write": 3, "echo": 1, kind.asks: 1}
         for tool, weight in tools.items():
-            if tool:
+            if tool and tool != asking:
                 weight *= share
                 found.append(Target(server=kind.name, tool=tool, weight=weight, calm=kind.calm))
     return found
@@ -148,7 +172,8 @@ def _targets() -> Sequence[Target]:
 async def _unreached(admin: AdminClient) -> list[str]:
     """Return the servers that do not answer again although nothing is done to them any more."""
     port = int(admin.url.split(":")[2].split("/")[0])
-    client = Client(9999, port, Diary(now=time.monotonic), _targets(), "calm")
+    lines = Lines(port, kept=False)
+    client = Client(9999, lines, Diary(now=time.monotonic), _targets(), "calm")
     names = {kind.name for kind in KINDS}
     end = time.monotonic() + CALM
     while names and time.monotonic() < end:
@@ -176,4 +201,5 @@ def _history(diary: Diary, fleet: Fleet, place: Home) -> History:
         ran=tuple(fleet.ran()),
         rows=tuple(rows),
         controls=frozenset(kind.name for kind in KINDS if kind.calm),
+        kills=tuple(diary.kills),
     )

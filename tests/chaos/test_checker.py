@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.chaos.checker import RULES, SLACK, check, excerpt
-from tests.chaos.history import Event, History, Ran, Row, What, read_ran
+from tests.chaos.history import AFTER, BEFORE, Event, History, Ran, Row, What, read_ran
 
 
 def event(what: What, at: float, token: str = "t1", **fields: Any) -> Event:
@@ -241,3 +241,24 @@ def test_only_rows_of_calls_with_a_token_are_read_from_a_log() -> None:
         {"what": "struck", "fault": "hang", "on": "write", "arguments": {"token": "t1"}},
     ]
     assert list(read_ran("s", log)) == [ran(what="came"), ran()]
+
+
+def test_the_end_of_a_worker_explains_what_broke_off_then_and_nothing_else() -> None:
+    broken = event(What.BROKEN, 2.0, text="no head")
+    lost = story([invoke(), broken], control="s")
+    assert {one.rule for one in check(lost)} == {
+        "each call has one outcome",
+        "healthy servers are not touched",
+    }
+    assert check(replace(lost, kills=(1.5,))) == []
+    assert check(replace(lost, kills=(2.0 + BEFORE / 2,))) == []
+    assert len(check(replace(lost, kills=(1.0 - AFTER, 2.0 + BEFORE)))) == 2
+    twice = story([invoke(), broken], [ran(), ran()])
+    assert [one.rule for one in check(replace(twice, kills=(1.5,)))] == ["no write runs twice"]
+
+
+def test_a_row_that_was_lost_with_its_worker_is_not_missed() -> None:
+    unwritten = story([invoke(), reply()], [ran()])
+    assert [one.rule for one in check(unwritten)] == ["each call has one audit row"]
+    assert check(replace(unwritten, kills=(2.1,))) == []
+    assert check(replace(unwritten, rows=(row("upstream_lost"),), kills=(2.1,)))
