@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 try:
+    import second
     from count import differences, expected, recounted, reported
     from logbook import save, write_logs
+    from measures import write_measures
     from processes import DemoFailed, Processes, environment, free_port, module
     from show import Screen, wants_color
 
@@ -46,6 +48,8 @@ MOST = 5
 
 INCLUDED = ("logs/*", "report/*", "notify/send_webhook", "files/read_file", "files/list_directory")
 TOOLS = 9
+ACTS = 2
+"""The main job, and the question to the data server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,11 @@ class Places:
         return self.reports / "report.md"
 
     @property
+    def measures(self) -> Path:
+        """Where the measurements of the second act are."""
+        return self.root / "measures"
+
+    @property
     def received(self) -> Path:
         """What the webhook received."""
         return self.root / "received"
@@ -85,24 +94,29 @@ async def demo(places: Places, seed: int, screen: Screen) -> bool:
     screen.heading(f"three months of logs, seed {seed}")
     manifest = write_logs(places.logs, seed)
     save(manifest, places.manifest)
+    measures = write_measures(places.measures, seed)
     screen.line(f"{len(manifest.files)} files in {places.logs}")
     with OtlpReceiver() as receiver, Processes(places.root / "processes") as processes:
         screen.heading("processes")
         url = await _start(processes, places, receiver.url, screen)
-        run = await _reason(url, processes, screen)
+        run = await _reason(f"{url}/{DOMAIN}", processes, screen)
+        finding = await second.ask(f"{url}/{second.DOMAIN}", screen, RUN)
         # the gateway sends its last spans when it ends
         processes.stop("gateway")
         screen.heading("trace")
-        _show_trace(receiver.spans(), places, screen)
+        spans = receiver.spans()
+        _show_trace(spans, places, screen)
     screen.heading("result")
-    return _verdict(run, places, screen)
+    good = _verdict(run, places, screen)
+    return second.verdict(finding, measures, spans, screen) and good
 
 
 async def _start(processes: Processes, places: Places, otlp: str, screen: Screen) -> str:
-    """Start everything; return the address of the domain's endpoint."""
+    """Start everything; return the address of the endpoints."""
     servers = {
         "logs": ["--root", str(places.logs)],
         "report": ["--out", str(places.reports)],
+        "data": ["--root", str(places.measures), "--out", str(places.reports)],
     }
     screen.line("starting the webhook and the tool servers …")
     processes.start("webhook", [sys.executable, str(HERE / "webhook.py"), str(places.received)], {})
@@ -130,14 +144,16 @@ async def _start(processes: Processes, places: Places, otlp: str, screen: Screen
         "OTEL_BSP_SCHEDULE_DELAY": "200",
     }
     processes.start("gateway", command, more)
-    url = f"http://127.0.0.1:{port}/mcp/{DOMAIN}"
-    await _ready(url, processes)
+    url = f"http://127.0.0.1:{port}/mcp"
+    await _ready(f"{url}/{DOMAIN}", TOOLS, processes)
+    await _ready(f"{url}/{second.DOMAIN}", second.TOOLS, processes)
     screen.line(f"gateway   {url}")
     return url
 
 
 def _start_server(processes: Processes, name: str, arguments: list[str], hook: str = "") -> None:
-    command = module(f"thoughtgate_servers.{name}", "--http", "127.0.0.1:0", *arguments)
+    carrier = "--grpc" if name == second.DOMAIN else "--http"
+    command = module(f"thoughtgate_servers.{name}", carrier, "127.0.0.1:0", *arguments)
     processes.start(name, command, {"DEMO_HOOK": hook} if hook else {})
 
 
@@ -152,14 +168,13 @@ def _config(port: int, addresses: dict[str, str], reports: Path) -> str:
         f"command = {json.dumps(files)}",
         f"env = {{ PYTHONPATH = {json.dumps(environment()['PYTHONPATH'])} }}",
         "trusted = true",
-        f"[domains.{DOMAIN}]",
-        f"include = {json.dumps(INCLUDED)}",
-        'engine = "react"',
     ]
+    for domain, included in ((DOMAIN, INCLUDED), (second.DOMAIN, second.INCLUDED)):
+        lines += [f"[domains.{domain}]", f"include = {json.dumps(included)}", 'engine = "react"']
     return "\n".join(lines) + "\n"
 
 
-async def _ready(url: str, processes: Processes) -> None:
+async def _ready(url: str, tools: int, processes: Processes) -> None:
     """Wait until the gateway shows the tools of all servers."""
     deadline = time.monotonic() + START
     reason = "nothing was tried"
@@ -171,7 +186,7 @@ async def _ready(url: str, processes: Processes) -> None:
         except GateError as failure:
             reason = failure.message
         else:
-            if sum("__" in name for name in names) >= TOOLS and "reason" in names:
+            if sum("__" in name for name in names) >= tools and "reason" in names:
                 return
             reason = f"it shows only {', '.join(names)}"
         await asyncio.sleep(0.2)
@@ -195,16 +210,18 @@ async def _run(gate: Gate, plan: str, screen: Screen) -> RunResult:
 
 
 def _show_trace(spans: tuple[SeenSpan, ...], places: Places, screen: Screen) -> None:
-    """Show the trace of the run, the largest that came."""
-    sizes = Counter(span.trace_id for span in spans)
-    if not sizes:
+    """Show the traces of the two runs, the largest that came."""
+    largest = Counter(span.trace_id for span in spans).most_common(ACTS)
+    if not largest:
         screen.line("no spans came")
         return
-    [(trace, size)] = sizes.most_common(1)
-    members = [span for span in spans if span.trace_id == trace]
     file = places.root / "trace.txt"
-    file.write_text(render(members, whole=True), encoding="utf-8")
-    print(render(members, color=screen.color, width=screen.width), end="")
+    with file.open("w", encoding="utf-8") as lines:
+        for trace, _ in largest:
+            members = [span for span in spans if span.trace_id == trace]
+            lines.write(render(members, whole=True))
+            print(render(members, color=screen.color, width=screen.width), end="")
+    size = sum(number for _, number in largest)
     screen.line(f"each of the {size} spans has a line in {file.name}")
 
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 5.0
 """Seconds that a process gets to end by itself."""
 
-_LISTENING = re.compile(r"listening on (http://\S+)")
+_LISTENING = re.compile(r"listening on ((?:http|grpc)://\S+)")
 
 
 class DemoFailed(Exception):

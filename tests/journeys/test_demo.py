@@ -44,7 +44,7 @@ async def test_the_demo_does_the_main_job_and_proves_it(tmp_path: Path) -> None:
     process = await started(tmp_path / "out", "--seed", "5", "--no-color")
     said = (await within(process.communicate(), RUN))[0].decode()
     assert process.returncode == 0, said
-    assert said.count("✓") == 7, said
+    assert said.count("✓") == 12, said
     for word in ("thought ", "action ", "observation ", "invoke_agent", "seed 5"):
         assert word in said
     assert "\x1b" not in said
@@ -54,7 +54,8 @@ async def test_the_demo_does_the_main_job_and_proves_it(tmp_path: Path) -> None:
     assert [
         line for line in said.splitlines() if len(line) > 80 and str(tmp_path) not in line
     ] == []
-    assert (tmp_path / "out" / "reports" / "report-by-day.svg").is_file()
+    for name in ("report-by-day.svg", "finding.md", "failures-over-load.svg"):
+        assert (tmp_path / "out" / "reports" / name).is_file()
     assert still_running(tmp_path) == []
 
 

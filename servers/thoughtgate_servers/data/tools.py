@@ -25,6 +25,9 @@ from thoughtgate_servers.writing import write_whole
 _SHOWN = 50
 """Rows that stand in the text for people; the structured answer has all."""
 
+_RELATED = 3
+"""The strongest pairs, which stand in the text."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataTools:
@@ -155,6 +158,10 @@ class DataTools:
             f"{one['name']}: {one['count']} values, {one['nulls']} null, "
             f"mean {one['mean']}, from {one['min']} to {one['max']}"
             for one in found["columns"]
+        ]
+        lines += [
+            f"{one['a']} and {one['b']}: r = {one['r']:.3f} over {one['rows']} rows"
+            for one in found["correlation"][:_RELATED]
         ]
         return Reply(text="\n".join([f"{found['rows']} rows", *lines]), structured=found)
 
