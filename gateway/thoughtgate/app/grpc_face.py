@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING, Protocol
 
 from thoughtgate.app.compose import App
 from thoughtgate.app.grpc_port import grpc_target
+from thoughtgate.app.listening import room
 from thoughtgate.surface.settings import FaceSettings
 
 if TYPE_CHECKING:
     from thoughtgate.surface.grpc.serving import GrpcFace
 
 _SERVING = "thoughtgate.surface.grpc.serving"
+
+_SHARE = 4
+"""One part in so many of the files that clients may have open is for those over gRPC."""
+
+_MOST = 1_024
 
 
 class Ending(Protocol):
@@ -95,5 +101,6 @@ def _face(app: App, settings: FaceSettings) -> "GrpcFace | None":
         settings,
         ready=ready if gateway.grpc_health else None,
         reflection=gateway.grpc_reflection,
+        connections=max(min(room().clients // _SHARE, _MOST), 1),
     )
     return face

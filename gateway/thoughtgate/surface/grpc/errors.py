@@ -51,8 +51,12 @@ DETAILS_KEY: Final = "grpc-status-details-bin"
 MOST_DETAILS: Final = 3_000
 """Bytes of details: with the message, twice and escaped, a reply's head stays below 8 kB."""
 
-_MOST_MESSAGE: Final = 200
-_MOST_VALUE: Final = 200
+_MOST_MESSAGE: Final = 400
+_MOST_VALUE: Final = 160
+_MOST_PLACES: Final = 1_400
+_MOST_FACTS: Final = 5
+"""The shares of all this: bytes, and how many facts come with a reason."""
+
 _AGAIN: Final = Duration(seconds=1)
 """When it is worth to try again what found no room."""
 
@@ -108,7 +112,9 @@ def failure_by(error: BaseException) -> Failure:
         return _bug(error)
     details: list[Message] = [_info(error)]
     if isinstance(error, UnknownTarget):
-        details.append(ResourceInfo(resource_type=error.kind, resource_name=error.name[:120]))
+        details.append(
+            ResourceInfo(resource_type=error.kind, resource_name=_cut(error.name, _MOST_VALUE))
+        )
     elif isinstance(error, Overloaded):
         details.append(RetryInfo(retry_delay=_AGAIN))
     elif isinstance(error, BadField):
@@ -134,7 +140,7 @@ def _fixed(code: grpc.StatusCode, reason: str, message: str, outcome: str = "") 
 
 
 def _failure(code: grpc.StatusCode, message: str, details: list[Message]) -> Failure:
-    shown = message if len(message) <= _MOST_MESSAGE else f"{message[: _MOST_MESSAGE - 1]}…"
+    shown = _cut(message, _MOST_MESSAGE)
     number, _ = code.value
     status = Status(code=number, message=shown)
     for detail in details:
@@ -153,21 +159,29 @@ def _status(error: GateError) -> grpc.StatusCode | None:
 
 def _info(error: GateError) -> ErrorInfo:
     said = {key: value for key, value in facts(error).items() if key not in {"problems", "detail"}}
-    metadata = {key: _short(value) for key, value in list(said.items())[:8]}
+    metadata = {key[:64]: _short(value) for key, value in list(said.items())[:_MOST_FACTS]}
     return ErrorInfo(domain=DOMAIN, reason=error.code.upper(), metadata=metadata)
 
 
 def _short(value: object) -> str:
     text = value if isinstance(value, str) else dumps(value).decode()
-    return text[:_MOST_VALUE]
+    return _cut(text, _MOST_VALUE)
+
+
+def _cut(text: str, most: int) -> str:
+    """Return as much of a text as some bytes hold."""
+    data = text.encode(errors="replace")
+    return data.decode() if len(data) <= most else data[: most - 3].decode(errors="ignore") + "…"
 
 
 def _bad_request(places: Mapping[str, str]) -> BadRequest:
     """Return what is wrong where, as much of it as there is room for."""
     bad = BadRequest()
     for field, why in places.items():
-        one = BadRequest.FieldViolation(field=field[:120], description=why[:_MOST_VALUE])
-        if bad.ByteSize() + one.ByteSize() > MOST_DETAILS // 2:
+        one = BadRequest.FieldViolation(
+            field=_cut(field, _MOST_VALUE), description=_cut(why, _MOST_VALUE)
+        )
+        if bad.ByteSize() + one.ByteSize() > _MOST_PLACES:
             break
         bad.field_violations.append(one)
     return bad

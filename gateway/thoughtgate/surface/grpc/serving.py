@@ -23,6 +23,9 @@ Wait = Callable[["asyncio.Future[object]"], Awaitable[object]]
 PATIENCE: Final = 60.0
 """Seconds in which a caller takes a message that waits for it."""
 
+CONNECTIONS: Final = 1_024
+"""Connections at once; further ones are closed at once."""
+
 _LONG: Final = 86_400.0
 """Seconds that gRPC itself leaves to calls in flight: it is we who end them."""
 
@@ -37,7 +40,7 @@ class GrpcFace:
     """Serves the gateway over gRPC; belongs to one event loop.
 
     `ready` tells what health answers, None serves no health; `patience` is how long a caller may
-    leave a message that waits for it.
+    leave a message that waits for it, `connections` how many there may be at once.
     """
 
     def __init__(
@@ -48,12 +51,14 @@ class GrpcFace:
         ready: Ready | None = None,
         reflection: bool = False,
         patience: float = PATIENCE,
+        connections: int = CONNECTIONS,
     ) -> None:
         self._rpcs = Rpcs(most=settings.max_running + settings.max_streams, patience=patience)
         self._service = GatewayService(gateway, settings)
         self._health = None if ready is None else HealthService(ready, pause=settings.keepalive)
         self._server = grpc.aio.server(
-            options=_options(settings), compression=grpc.Compression.NoCompression
+            options=_options(settings.max_body, connections),
+            compression=grpc.Compression.NoCompression,
         )
         handlers = [self._service.handler(self._rpcs)]
         if self._health is not None:
@@ -105,15 +110,16 @@ class GrpcFace:
         await stopping
 
 
-def _options(settings: FaceSettings) -> list[tuple[str, int]]:
+def _options(max_body: int, connections: int) -> list[tuple[str, int]]:
     """Return the limits that gRPC's own library holds a client to."""
     return [
         ("grpc.so_reuseport", 1),  # the port is reserved, and workers share it
-        ("grpc.max_receive_message_length", settings.max_body),
+        ("grpc.max_receive_message_length", max_body),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_metadata_size", 8_192),
         ("grpc.absolute_max_metadata_size", 16_384),
         ("grpc.max_concurrent_streams", _STREAMS),
+        ("grpc.max_allowed_incoming_connections", connections),
         ("grpc.keepalive_time_ms", 60_000),  # a client that is gone without a word is noticed
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),

@@ -172,6 +172,18 @@ async def _drained(reader: asyncio.StreamReader) -> None:
         pass
 
 
+async def test_connections_are_bounded_and_the_next_one_is_closed_at_once() -> None:
+    async with grpc_serving(FakeGateway().add("echo"), connections=5) as caller:
+        await caller.events("echo")
+        held = [await asyncio.open_connection("127.0.0.1", caller.port) for _ in range(4)]
+        assert all([await within(reader.read(1)) for reader, _ in held])
+        over, writer = await asyncio.open_connection("127.0.0.1", caller.port)
+        await within(_drained(over))
+        await caller.events("echo")
+        for one in (writer, *(writer for _, writer in held)):
+            one.close()
+
+
 async def test_many_connections_that_come_and_go_leave_no_descriptor() -> None:
     async with grpc_serving(FakeGateway().add("echo")) as caller:
         await caller.events("echo")
