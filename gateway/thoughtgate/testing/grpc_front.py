@@ -14,6 +14,9 @@ _DATA, _HEADERS, _GOAWAY = 0, 1, 7
 _ENDS: Final = 0x5
 """END_STREAM and END_HEADERS."""
 
+_ARRIVING: Final = 5
+"""Turns of the loop in which a connection that was taken becomes one of ours."""
+
 _ANY_STREAM: Final = 0x7FFFFFFF
 
 
@@ -56,10 +59,10 @@ class Line:
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self.cut()  # before anything that waits, and may be cancelled itself
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-            self.cut()
 
     def cut(self) -> None:
         """Break both connections off."""
@@ -138,11 +141,14 @@ class Front:
         """Take no more connections and cut those that are open."""
         assert self._listener is not None
         self._listener.close()
+        for _ in range(_ARRIVING):
+            await asyncio.sleep(0)
         tasks = set(self._tasks)
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+            await asyncio.sleep(0)  # so that what they held is closed, too
 
     def line(self, peer: str) -> Line | None:
         """Return the connection by which a call came, by what the server knows of its peer."""
@@ -153,16 +159,17 @@ class Front:
         for line in list(self._lines.values()):
             line.cut()
 
-    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
-        with suppress(ConnectionError, asyncio.CancelledError):
-            try:
-                await self._serve(reader, writer)
-            finally:
-                self._tasks.discard(task)
-                writer.transport.abort()
+
+        def served(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            writer.transport.abort()
+            if not task.cancelled():
+                task.exception()  # a client that has gone is none of ours
+
+        task.add_done_callback(served)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         said = self._greet()
