@@ -20,6 +20,7 @@ _METHODS: Final[Mapping[Kind, str]] = {
     Kind.RESOURCE_COMPLETION: methods.COMPLETE,
 }
 _PROMPTS: Final = frozenset({Kind.PROMPT, Kind.PROMPT_COMPLETION})
+_NAMES: Final = (ToolName, ItemName)
 KEPT: Final = 1024
 """Tools whose attributes are kept between calls, those that were called last."""
 
@@ -29,7 +30,7 @@ _MAX_URI: Final = 512
 
 def name_asked(call: Call) -> str:
     """Return the name that the client used."""
-    named = isinstance(call.target, ToolName | ItemName)
+    named = isinstance(call.target, _NAMES)
     return call.target.name if named else call.advertised
 
 

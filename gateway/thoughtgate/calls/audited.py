@@ -11,7 +11,7 @@ from time import perf_counter_ns, time_ns
 from thoughtgate.calls.altered import altered
 from thoughtgate.calls.asked import name_asked
 from thoughtgate.calls.outcome import INTERNAL_ERROR, Outcome, failed, finished
-from thoughtgate.calls.snapshot import Snapshot
+from thoughtgate.calls.snapshot import ITEMS, Snapshot
 from thoughtgate.core.audit import AuditRow
 from thoughtgate.core.calls import Call, ItemName, Result
 from thoughtgate.core.errors import GateError, StoreError
@@ -61,7 +61,7 @@ async def audited(call: Call, call_next: Next, *, snapshot: Snapshot, log: Audit
 
 def action_of(call: Call) -> str:
     """Return what the call does, as rows name it."""
-    if isinstance(call.target, ItemName | Item):
+    if isinstance(call.target, ITEMS):
         return ACTIONS[call.target.kind]
     return ACTION
 

@@ -15,6 +15,9 @@ from thoughtgate.views import Entry, View
 
 Attributes = Mapping[str, object]
 
+ITEMS = (ItemName, Item)
+_FOUND = (Tool, Item)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
@@ -43,14 +46,14 @@ class Snapshot:
 
     def entry(self, call: Call) -> Entry | None:
         """Return the tool that the call means, None when its domain shows no such tool."""
-        if isinstance(call.target, ItemName | Item) or call.domain not in self.domains:
+        if isinstance(call.target, ITEMS) or call.domain not in self.domains:
             return None
         name = call.target.name if isinstance(call.target, ToolName) else call.advertised
         return self.view(call.domain).table.get(name)
 
     def found(self, call: Call) -> Tool | Item | None:
         """Return what the call means, None when its domain shows nothing such."""
-        if isinstance(call.target, Tool | Item):
+        if isinstance(call.target, _FOUND):
             return call.target
         if call.meant is not None:
             return call.meant

@@ -4,8 +4,9 @@ Never mutated: whoever wants a change builds a new value. Parsing lives in `thou
 """
 
 import hashlib
-import json
+from _json import encode_basestring, make_encoder
 from collections.abc import Mapping
+from json import JSONEncoder
 from typing import Any, TypeAlias
 
 JsonValue: TypeAlias = Any
@@ -14,9 +15,10 @@ JsonValue: TypeAlias = Any
 JsonObject: TypeAlias = Mapping[str, Any]
 """A JSON object; the one dict that crosses layers, read-only by agreement."""
 
-_CANONICAL = json.JSONEncoder(
-    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+_written = make_encoder(
+    None, JSONEncoder().default, encode_basestring, None, ":", ",", True, False, False
 )
+"""What a `JSONEncoder` that sorts keys and refuses NaN makes anew for each value."""
 
 
 def canonical(value: JsonValue) -> bytes:
@@ -24,7 +26,7 @@ def canonical(value: JsonValue) -> bytes:
 
     Close to RFC 8785, but keys sort by code point and integers stay exact.
     """
-    return _CANONICAL.encode(value).encode()
+    return "".join(_written(value, 0)).encode()
 
 
 def digest(value: JsonValue) -> str:

@@ -5,10 +5,13 @@ Never knows how bytes travel or which era asks: that is given as values and func
 
 import asyncio
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import Final
 
+import msgspec
+
+from thoughtgate.calls.altered import made
 from thoughtgate.core.calls import (
     Call,
     ItemName,
@@ -43,8 +46,7 @@ _CAPABILITIES: Final[JsonObject] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
+class Asker(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks, where, and which log messages they want; `retry` is given in a second round."""
 
     domain: str
@@ -120,7 +122,7 @@ class Desk:
 
     def _call(self, wanted: Wanted, asker: Asker, listener: Listener, line: Line) -> Call:
         name, domain = wanted.name, asker.domain
-        return Call(
+        return made(
             id=f"{self._prefix}-{next(self._numbers)}",
             target=ToolName(domain=domain, name=name)
             if wanted.kind is None

@@ -3,7 +3,7 @@
 Never frames a reply: each method returns the bytes of a result or raises.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from thoughtgate.core.errors import Overloaded
 from thoughtgate.core.json import JsonObject

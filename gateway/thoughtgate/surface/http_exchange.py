@@ -121,7 +121,8 @@ class Exchange:
         self._send = request.send
         self._keepalive = keepalive
         self._patience = SLOW if taping is not None and taping.primes else keepalive
-        self._stream = EventStream(request.send, taping)
+        self._taping = taping
+        self._stream: EventStream | None = None
         self._companion: asyncio.Task[None] | None = None
         self.streams = request.accepts("text/event-stream")
         self.running = Running(asyncio.current_task())
@@ -129,7 +130,7 @@ class Exchange:
     async def emit(self, frame: bytes) -> None:
         """Send a message; a client that takes no stream gets none."""
         if self.streams:
-            await self._stream.event(frame)
+            await self._events().event(frame)
 
     def run(self, id_: MessageId, work: Awaitable[bytes]) -> Awaitable[Answer | None]:
         """Return the answer that `work` leads to; a silent client's leaving changes nothing."""
@@ -141,24 +142,24 @@ class Exchange:
 
     async def reply(self, answer: Answer | None, status: int = 200) -> None:
         """Send the answer; None ends the reply without one, since the request was given up."""
-        if not self._stream.begun and answer is not None:
+        if not self._begun and answer is not None:
             await respond(self._send, status, answer.body, (JSON,))
             return
         if answer is not None:
-            await self._stream.event(answer.body)
-        await self._stream.end()
+            await self._events().event(answer.body)
+        await self._events().end()
 
     async def reply_all(self, answers: list[bytes]) -> None:
         """Send the answers to a batch: events of the stream if it was begun, else one array."""
-        if not self._stream.begun and not answers:
+        if not self._begun and not answers:
             await respond(self._send, 202, b"", ())
             return
-        if not self._stream.begun:
+        if not self._begun:
             await respond(self._send, 200, b"[%b]" % b",".join(answers), (JSON,))
             return
         for answer in answers:
-            await self._stream.event(answer)
-        await self._stream.end()
+            await self._events().event(answer)
+        await self._events().end()
 
     @contextmanager
     def kept_alive(self) -> Iterator[None]:
@@ -168,6 +169,16 @@ class Exchange:
             yield
         finally:
             self._end(timer)
+
+    @property
+    def _begun(self) -> bool:
+        return self._stream is not None and self._stream.begun
+
+    def _events(self) -> EventStream:
+        """Return the stream of the reply; mostly there is none."""
+        if self._stream is None:
+            self._stream = EventStream(self._send, self._taping)
+        return self._stream
 
     async def _run(
         self, id_: MessageId, work: Awaitable[bytes], timer: asyncio.TimerHandle
@@ -196,14 +207,14 @@ class Exchange:
 
     async def _keep_alive(self) -> None:
         while self.streams:
-            await self._stream.write(KEEPALIVE)
+            await self._events().write(KEEPALIVE)
             if await left(self._receive, self._keepalive):
                 return
 
     async def _watch(self) -> None:
         while not await left(self._receive, self._keepalive):
             if self.streams:
-                await self._stream.write(KEEPALIVE)
+                await self._events().write(KEEPALIVE)
         self.running.give_up()
 
 

@@ -5,9 +5,10 @@ Never knows JSON-RPC methods or eras.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from thoughtgate.core.calls import Principal
 from thoughtgate.core.traces import SpanContext, parse_traceparent
@@ -50,8 +51,7 @@ class Refusal(Exception):
         self.headers = headers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpRequest:
+class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request at an MCP endpoint, its body not read yet.
 
     `crew` are the workers that it may be sent on to: nobody for one that came from another worker.

@@ -4,8 +4,9 @@ Never sends what the client did not ask for: log messages below its level, progr
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+import msgspec
 
 from thoughtgate.core.calls import Listener, Notice, NoticeKind, Question
 from thoughtgate.core.errors import GateError, NotAsked
@@ -35,8 +36,7 @@ class Asking(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(msgspec.Struct, frozen=True, kw_only=True):
     """How a caller is reached: `emit` sends a message, `asks` is None when it cannot be asked.
 
     `trace` is the parent span when the request itself names none; `lasting` takes what a

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec.structs import replace as changed
+
 from thoughtgate.core.calls import Question, Result, Retry
 from thoughtgate.core.json import JsonObject, digest
 from thoughtgate.core.workers import ALONE, Crew
@@ -95,9 +97,9 @@ class Rounds:
         if "parked" in opened:
             return await self._resumed(str(opened["parked"]), retry, round_)
         if retry is not None:
-            asker = replace(asker, retry=replace(retry, state=opened.get("state")))
+            asker = changed(asker, retry=replace(retry, state=opened.get("state")))
         talk = Talk(asker.session.capabilities)
-        own = replace(line, emit=talk.emit, asks=talk)
+        own = changed(line, emit=talk.emit, asks=talk)
         talk.begin(self._desk.call(method, params, asker, own))
         return await self._turn(talk, round_)
 

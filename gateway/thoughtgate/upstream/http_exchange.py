@@ -31,6 +31,7 @@ ACCEPT_BOTH = f"{JSON_TYPE}, {EVENTS_TYPE}"
 
 _GATEWAY_FAULTS = frozenset({502, 503, 504})
 _OF_THE_NEWER_ERA = frozenset({codes.UNSUPPORTED_VERSION, codes.HEADER_MISMATCH})
+_ANSWERS = (Reply, Failure)
 _BOM = b"\xef\xbb\xbf"
 _ERROR_BODY = 256 * 1024
 
@@ -196,7 +197,7 @@ async def _take(event: Event, asked: Asked) -> Reply | None:
         asked.hearing.counts.noise += 1  # such as `ping`, or `[DONE]`
         return None
     message = _read(event.data)
-    if isinstance(message, Reply | Failure):
+    if isinstance(message, _ANSWERS):
         if message.id is not None and str(message.id) != str(asked.id):
             if asked.elsewhere is None or not asked.elsewhere(message):
                 asked.hearing.counts.late += 1

@@ -3,9 +3,10 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.fake_gateway import FakeGateway, done
 from tests.support.waiting import until, within
