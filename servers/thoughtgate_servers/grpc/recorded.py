@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from thoughtgate_servers.grpc import refusals
 from thoughtgate_servers.grpc.refusals import Refused
 
-KEPT_SECONDS = 600
+KEPT_SECONDS = 120
 MAX_CALL_ID = 255
 _FULL = "too many calls are remembered: try again later"
 
@@ -19,7 +19,7 @@ _FULL = "too many calls are remembered: try again later"
 class Limits:
     """How many calls are remembered at most, and how many bytes of their results."""
 
-    calls: int = 10_000
+    calls: int = 100_000
     result_bytes: int = 64 * 1024 * 1024
 
 
@@ -31,7 +31,7 @@ class _Ended:
 
 
 class Recorded:
-    """The calls of the last ten minutes, running ones included."""
+    """The calls of the last two minutes, running ones included."""
 
     def __init__(
         self, limits: Limits | None = None, clock: Callable[[], float] = time.monotonic
