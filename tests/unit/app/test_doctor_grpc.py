@@ -11,8 +11,12 @@ import grpc
 import pytest
 import trustme
 
+from tests.support.grpc_orders import LEDGER, ORDERS, Shop, files_of, orders_set, serving
+from tests.support.grpc_reflector import Reflector
 from tests.support.patient import Patient
 from tests.support.raw_http import Wire, raw_http
+from thoughtgate.testing.faults import read_plan
+from thoughtgate.testing.grpc_host import fake_grpc
 
 
 @pytest.fixture
@@ -156,3 +160,49 @@ async def test_tls_without_http_2_is_told(patient: Patient, authority: trustme.C
         port = server.url.rpartition("/")[0].removeprefix("https://")
         patient.write(lines(f"grpcs://{port}", tls_ca=ca))
         assert (await patient.finding("far")).code == "url_protocol"
+
+
+async def test_a_server_of_other_services_is_told_how_to_make_tools_of_them(
+    patient: Patient,
+) -> None:
+    reflector = Reflector(files_of(orders_set()), [ORDERS, LEDGER])
+    async with serving(Shop().handler(), reflector.handler()) as port:
+        patient.write(lines(f"grpc://127.0.0.1:{port}"))
+        other = await patient.finding("far")
+        patient.write(lines(f"grpc://127.0.0.1:{port}", reflect=["shop.v1.Nothing"]))
+        unknown = await patient.finding("far")
+        patient.write(lines(f"grpc://127.0.0.1:{port}", reflect=[ORDERS]))
+        assert await patient.findings("far") == []
+    assert (other.code, unknown.code) == ("nothing_offered", "nothing_offered")
+    assert "--reflect" in other.mend
+    assert f"thoughtgate grpc describe grpc://127.0.0.1:{port}" in unknown.mend
+    assert ORDERS in unknown.what
+
+
+async def test_a_server_without_reflection_is_told(patient: Patient) -> None:
+    async with serving(Shop().handler()) as port:
+        patient.write(lines(f"grpc://127.0.0.1:{port}", reflect=[ORDERS]))
+        found = await patient.finding("far")
+    assert found.code == "nothing_offered"
+    assert "reflection" in found.what
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(16, "login_needed"), (7, "nothing_offered"), (13, "server_failed")]
+)
+async def test_a_status_at_opening_is_told_by_what_mends_it(
+    patient: Patient, status: int, code: str
+) -> None:
+    async with fake_grpc() as fake:
+        plan = [{"name": "error", "on": "initialize", "code": status, "text": "hunter2"}]
+        fake.server.faults.put(read_plan(plan))
+        patient.write(lines(fake.url))
+        found = await patient.finding("far")
+    assert found.code == code
+    assert "hunter2" not in found.what
+
+
+async def test_a_healthy_grpc_server_has_no_finding(patient: Patient) -> None:
+    async with fake_grpc() as fake:
+        patient.write(lines(fake.url))
+        assert await patient.findings("far") == []

@@ -18,6 +18,7 @@ from thoughtgate.app.masks import bare_url
 from thoughtgate.core.errors import (
     UpstreamDenied,
     UpstreamError,
+    UpstreamGarbled,
     UpstreamLost,
     UpstreamRefused,
     UpstreamTimeout,
@@ -207,7 +208,7 @@ def _grpc_failure(server: Server, transport: GrpcTransport, asked: Asked, said: 
         )
     elif isinstance(error, UpstreamDenied):
         code, mend = "login_needed", f"{again} --header 'authorization=Bearer …' --replace"
-    elif isinstance(error, UpstreamRefused):
+    elif isinstance(error, UpstreamRefused | UpstreamGarbled):
         code = "nothing_offered"
         mend = f"see what it offers: thoughtgate grpc describe {url}, then: {again} --reflect "
         mend += "SERVICE --replace"
