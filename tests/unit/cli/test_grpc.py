@@ -1,4 +1,4 @@
-"""`thoughtgate grpc describe`: what it shows of a server or a file, and what it says if it cannot."""
+"""`thoughtgate grpc describe`: what it shows of a server or a file, or why it shows nothing."""
 
 import asyncio
 import json

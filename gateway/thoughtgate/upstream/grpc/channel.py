@@ -6,6 +6,7 @@ Never leaves an RPC running that nobody waits for, and never sends one twice.
 import asyncio
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from thoughtgate.core.errors import (
 )
 from thoughtgate.core.servers import GrpcTransport
 from thoughtgate.upstream.grpc.credentials import credentials
+from thoughtgate.upstream.grpc.endings import Ending
 from thoughtgate.upstream.grpc.failures import failure, status_of
 from thoughtgate.upstream.grpc.metadata import Metadata, metadata_of
 from thoughtgate.wire.strict import MAX_REQUEST, MAX_RESULT
@@ -168,7 +170,8 @@ class Connection:
             call = method(request, timeout=seconds, metadata=self._metadata + more)
         except grpc.aio.BaseError:
             raise _closed() from None
-        return Answers(call, self._outcome)
+        ending = None if isinstance(request, bytes) else Ending(call)
+        return Answers(call, partial(self._outcome, ending=ending))
 
     async def over(self, reconnected: Callable[[], None] | None = None) -> str:
         """Return why the server cannot be reached any more, once it cannot; keeps it connected.
@@ -207,7 +210,7 @@ class Connection:
         finally:
             call.cancel()
 
-    async def _outcome(self, waiting: Awaitable[object]) -> object:
+    async def _outcome(self, waiting: Awaitable[object], *, ending: Ending | None = None) -> object:
         """Return what an RPC brings, or the error for what it raises.
 
         No error is raised here: its traceback would hold the RPC, which holds the connection open.
@@ -217,6 +220,8 @@ class Connection:
             return await waiting
         except grpc.aio.AioRpcError as error:
             connected = self._channel.get_state() is grpc.ChannelConnectivity.READY
+            if ending is not None:
+                return failure(status_of(ending.truly(error), connected=connected))
             return failure(status_of(error, connected=connected))
         except grpc.aio.BaseError:
             return UpstreamLost(message="the call could not be carried by gRPC")

@@ -249,6 +249,17 @@ async def test_the_words_of_a_status_that_are_not_for_callers_are_kept(name: str
     assert "secret" not in failed.value.message
 
 
+@pytest.mark.parametrize("name", [SUM, PRICE])
+async def test_a_server_that_ends_a_call_which_is_still_written_to_is_understood(name: str) -> None:
+    refuse = failing(grpc.StatusCode.INVALID_ARGUMENT, "no more")
+    shop = Shop(before={"SumOrders": refuse, "PriceOrders": refuse})
+    many = {"messages": [{"items": ["tea"]}] * 50}
+    async with linked(shop, bidi=True) as link:
+        for _ in range(5):
+            with pytest.raises(UpstreamRefused, match="no more"):
+                await within(link.call(call(name, many)))
+
+
 async def test_a_method_that_the_server_has_lost_is_refused_and_it_is_asked_again() -> None:
     shop, told = Shop(withdrawn={"GetOrder"}), reflector()
     async with linked(shop, told) as link:
