@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks import peers
 from benchmarks.clients import ERAS, HANDSHAKE, STATELESS
 from benchmarks.gateway import Stand, gateway, stand
-from benchmarks.load import GENERATOR, Load, Measured, Watch, measure
+from benchmarks.load import GENERATOR, Load, Measured, Watch, errors, measure, middle
 from benchmarks.processes import free_port, own, process
 from benchmarks.report import Bar, Report, Row, arguments, finish
 
@@ -165,10 +165,10 @@ def _row(cell: Cell, way: Way, found: Sequence[Measured] | None) -> Row:
     return {
         **head,
         "calls": sum(one.calls for one in found),
-        "errors": sum(one.errors for one in found),
-        "calls_per_s": round(statistics.median(one.rate for one in found), 1),
-        "p50_ms": statistics.median(one.p50 for one in found),
-        "p99_ms": statistics.median(one.p99 for one in found),
+        "errors": errors(found),
+        "calls_per_s": round(middle(found, "rate"), 1),
+        "p50_ms": middle(found, "p50"),
+        "p99_ms": middle(found, "p99"),
         "gateway_cpu_ms": cpu("gateway"),
         "upstream_cpu_ms": cpu("upstream"),
         "receiver_cpu_ms": cpu("receiver"),
@@ -215,7 +215,7 @@ def bars(measured: Found) -> list[Bar]:
 
 def _cpu(measured: Found, cell: Cell, name: str) -> float | None:
     found = measured.get((cell, name))
-    return statistics.median(one.cpu["gateway"] for one in found) if found else None
+    return middle(found, "gateway") if found else None
 
 
 def _ratio(mine: float | None, its: float | None) -> float | None:
@@ -242,7 +242,7 @@ def run(given: Namespace) -> Report:
         title=TITLE,
         rows=rows(found, measured),
         bars=bars(measured),
-        errors=sum(one.errors for all_of_it in measured.values() for one in all_of_it),
+        errors=errors(*measured.values()),
     )
 
 

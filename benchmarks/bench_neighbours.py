@@ -7,21 +7,18 @@ another server, by turns.
 """
 
 import asyncio
-import statistics
 import sys
-import tempfile
 from argparse import Namespace
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import uvloop
 
 from benchmarks.clients import ERAS, Client, parameters
-from benchmarks.gateway import Running, Stand, gateway, stand
-from benchmarks.load import Load, Measured, measured, sessions_of
-from benchmarks.report import Bar, Report, Row, arguments, finish, positive
+from benchmarks.gateway import Running, Stand, before
+from benchmarks.load import Load, Measured, errors, measured, middle, sessions_of, times
+from benchmarks.report import Bar, Report, Row, arguments, failed, finish, positive
 
 TITLE = "Slow calls next door"
 SLOW = 32
@@ -63,14 +60,12 @@ async def probed(probe: Load, beside: Load | None) -> Measured:
 
 def run(given: Namespace) -> Report:
     """Measure every pair of servers in both eras."""
-    with tempfile.TemporaryDirectory() as folder, stand("default", "fast", "stdio") as standing:
-        home = Path(folder) / "gate"
-        with gateway(home, standing.places, standing.traces) as running:
-            rows = [
-                _row(standing, running, given, (slow, fast, era))
-                for slow, fast in PAIRS
-                for era in ERAS
-            ]
+    with before("default", "fast", "stdio") as (standing, running):
+        rows = [
+            _row(standing, running, given, (slow, fast, era))
+            for slow, fast in PAIRS
+            for era in ERAS
+        ]
     bars = [
         Bar(
             name=f"p50 of {row['probe']} beside slow {row['slow']}, {row['era']}",
@@ -80,8 +75,7 @@ def run(given: Namespace) -> Report:
         )
         for row in rows
     ]
-    errors = sum(row["errors"] for row in rows)
-    return Report(name="neighbours", title=TITLE, rows=rows, bars=bars, errors=errors)
+    return Report(name="neighbours", title=TITLE, rows=rows, bars=bars, errors=failed(rows))
 
 
 def _row(standing: Stand, running: Running, given: Namespace, case: tuple[str, str, str]) -> Row:
@@ -96,14 +90,12 @@ def _row(standing: Stand, running: Running, given: Namespace, case: tuple[str, s
         "slow": slow,
         "probe": fast,
         "era": era,
-        "alone_p50_ms": statistics.median(one.p50 for one in alone),
-        "beside_p50_ms": statistics.median(one.p50 for one in among),
-        "times": statistics.median(
-            with_them.p50 / without.p50 for with_them, without in zip(among, alone, strict=True)
-        ),
-        "alone_p99_ms": statistics.median(one.p99 for one in alone),
-        "beside_p99_ms": statistics.median(one.p99 for one in among),
-        "errors": sum(one.errors for one in (*alone, *among)),
+        "alone_p50_ms": middle(alone, "p50"),
+        "beside_p50_ms": middle(among, "p50"),
+        "times": times(among, alone, "p50"),
+        "alone_p99_ms": middle(alone, "p99"),
+        "beside_p99_ms": middle(among, "p99"),
+        "errors": errors(alone, among),
     }
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.bench_calls import NULL_MS
 from benchmarks.clients import ERAS
 from benchmarks.gateway import Stand, gateway, stand
-from benchmarks.load import Load, Measured, Watch, measure
+from benchmarks.load import Load, Measured, Watch, errors, measure, middle
 from benchmarks.processes import free_port, own, process
 from benchmarks.report import Bar, Report, Row, arguments, finish, positive
 
@@ -98,11 +98,11 @@ def rows(measured: Found) -> list[Row]:
             "sessions": cell[1],
             "way": name,
             "calls": sum(one.calls for one in found),
-            "errors": sum(one.errors for one in found),
-            "gateway_cpu_ms": statistics.median(one.cpu["gateway"] for one in found),
+            "errors": errors(found),
+            "gateway_cpu_ms": middle(found, "gateway"),
             "less_than_all_ms": None if name in {NULL, ALL} else saved(measured, cell, name),
-            "p50_ms": statistics.median(one.p50 for one in found),
-            "p99_ms": statistics.median(one.p99 for one in found),
+            "p50_ms": middle(found, "p50"),
+            "p99_ms": middle(found, "p99"),
             "each": [dict(one.each) for one in found],
         }
         for (cell, name), found in measured.items()
@@ -147,7 +147,7 @@ def run(given: Namespace) -> Report:
         title=TITLE,
         rows=rows(measured),
         bars=bars(measured),
-        errors=sum(one.errors for found in measured.values() for one in found),
+        errors=errors(*measured.values()),
     )
 
 

@@ -5,17 +5,14 @@
 Rounds alternate between straight calls and calls through the gateway. Every byte is looked at.
 """
 
-import statistics
 import sys
-import tempfile
 from argparse import Namespace
 from dataclasses import replace
-from pathlib import Path
 
 from benchmarks.clients import ERAS
-from benchmarks.gateway import Running, Stand, gateway, stand
-from benchmarks.load import Load, Watch, measure
-from benchmarks.report import Bar, Report, Row, arguments, finish, positive
+from benchmarks.gateway import Running, Stand, before
+from benchmarks.load import Load, Watch, errors, measure, middle, times
+from benchmarks.report import Bar, Report, Row, arguments, failed, finish, positive
 
 TITLE = "Results of one MiB"
 MIB = 2**20
@@ -29,15 +26,13 @@ SHARE = 0.6
 
 def run(given: Namespace) -> Report:
     """Measure every kind of upstream in both eras."""
-    with tempfile.TemporaryDirectory() as folder, stand("default", "fast", "stdio") as standing:
-        home = Path(folder) / "gate"
-        with gateway(home, standing.places, standing.traces) as running:
-            rows = [
-                _row(standing, running, given, (kind, era, tool))
-                for kind in standing.places
-                for era in ERAS
-                for tool in TOOLS
-            ]
+    with before("default", "fast", "stdio") as (standing, running):
+        rows = [
+            _row(standing, running, given, (kind, era, tool))
+            for kind in standing.places
+            for era in ERAS
+            for tool in TOOLS
+        ]
     bars = [
         Bar(
             name=f"rate beside direct, {row['upstream']}, {row['era']}, {row['result']}",
@@ -47,8 +42,7 @@ def run(given: Namespace) -> Report:
         )
         for row in rows
     ]
-    errors = sum(row["errors"] for row in rows)
-    return Report(name="results", title=TITLE, rows=rows, bars=bars, errors=errors)
+    return Report(name="results", title=TITLE, rows=rows, bars=bars, errors=failed(rows))
 
 
 def _row(standing: Stand, running: Running, given: Namespace, case: tuple[str, str, str]) -> Row:
@@ -74,15 +68,13 @@ def _row(standing: Stand, running: Running, given: Namespace, case: tuple[str, s
         "era": era,
         "result": TOOLS[tool],
         "sessions": asked.sessions,
-        "direct_per_s": statistics.median(one.rate for one in direct),
-        "gateway_per_s": statistics.median(one.rate for one in ours),
-        "share": statistics.median(
-            mine.rate / its.rate for mine, its in zip(ours, direct, strict=True)
-        ),
-        "direct_p50_ms": statistics.median(one.p50 for one in direct),
-        "gateway_p50_ms": statistics.median(one.p50 for one in ours),
-        "gateway_cpu_ms": statistics.median(one.cpu["gateway"] for one in ours),
-        "errors": sum(one.errors for one in (*direct, *ours)),
+        "direct_per_s": middle(direct, "rate"),
+        "gateway_per_s": middle(ours, "rate"),
+        "share": times(ours, direct, "rate"),
+        "direct_p50_ms": middle(direct, "p50"),
+        "gateway_p50_ms": middle(ours, "p50"),
+        "gateway_cpu_ms": middle(ours, "gateway"),
+        "errors": errors(direct, ours),
     }
 
 

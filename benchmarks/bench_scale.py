@@ -22,9 +22,9 @@ import uvloop
 
 from benchmarks.clients import ERAS, STATELESS, HttpClient, RequestFailed, parameters
 from benchmarks.gateway import Running, gateway, receiver, upstream
-from benchmarks.load import Load, Measured, Watch, measure
+from benchmarks.load import Load, Measured, Watch, errors, measure, middle
 from benchmarks.processes import cpu_seconds
-from benchmarks.report import Bar, Report, Row, arguments, finish, positive
+from benchmarks.report import Bar, Report, Row, arguments, failed, finish, positive
 
 TITLE = "Many upstreams, many tools"
 SERVERS, EACH = 10, 1000
@@ -102,10 +102,10 @@ def call_rows(given: Namespace, found: Sequence[Case], home: Path, traces: str) 
         {
             "what": name,
             "era": era,
-            "gateway_cpu_ms": statistics.median(one.cpu["gateway"] for one in rounds),
-            "p50_ms": statistics.median(one.p50 for one in rounds),
-            "rate": statistics.median(one.rate for one in rounds),
-            "errors": sum(one.errors for one in rounds),
+            "gateway_cpu_ms": middle(rounds, "gateway"),
+            "p50_ms": middle(rounds, "p50"),
+            "rate": middle(rounds, "rate"),
+            "errors": errors(rounds),
         }
         for (name, era), rounds in measured.items()
     ]
@@ -261,7 +261,7 @@ def run(given: Namespace) -> Report:
         title=TITLE,
         rows=[*calls, *lists],
         bars=bars(calls, lists),
-        errors=sum(row["errors"] for row in calls),
+        errors=failed(calls),
     )
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from benchmarks.clients import ERAS
 from benchmarks.gateway import Running, Stand, gateway, stand
-from benchmarks.load import Measured, measure
-from benchmarks.report import Bar, Report, Row, arguments, finish, positive
+from benchmarks.load import Measured, errors, measure, middle
+from benchmarks.report import Bar, Report, Row, arguments, failed, finish, positive
 
 TITLE = "One worker and two"
 LIMIT = 1.15
@@ -53,8 +53,7 @@ def run(given: Namespace) -> Report:
                 for era in ERAS
                 for row in _rows(standing, {1: one, 2: two}, given, (kind, era))
             ]
-    errors = sum(row["errors"] for row in rows)
-    return Report(name="workers", title=TITLE, rows=rows, bars=bars(rows), errors=errors)
+    return Report(name="workers", title=TITLE, rows=rows, bars=bars(rows), errors=failed(rows))
 
 
 def _rows(
@@ -81,12 +80,12 @@ def _row(
         "upstream": kind,
         "era": era,
         "workers": count,
-        "gateway_cpu_ms": statistics.median(one.cpu["gateway"] for one in found),
-        "calls_per_s": statistics.median(one.rate for one in found),
-        "p50_ms": statistics.median(one.p50 for one in found),
-        "p99_ms": statistics.median(one.p99 for one in found),
+        "gateway_cpu_ms": middle(found, "gateway"),
+        "calls_per_s": middle(found, "rate"),
+        "p50_ms": middle(found, "p50"),
+        "p99_ms": middle(found, "p99"),
         "first_worker_share": statistics.median(shares),
-        "errors": sum(one.errors for one in found),
+        "errors": errors(found),
         "each": [dict(one.each) for one in found],
     }
 

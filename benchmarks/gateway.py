@@ -5,6 +5,7 @@ Never faster than what users run: it is the command `thoughtgate serve` with a c
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -72,6 +73,17 @@ def stand(*kinds: str) -> Iterator[Stand]:
         yield Stand(
             places=places, upstreams=upstreams, receiver=Watch(pid=receiver_pid), traces=traces
         )
+
+
+@contextmanager
+def before(*kinds: str) -> Iterator[tuple[Stand, Running]]:
+    """Run a tool server of each kind, and a gateway before them all in a place of its own."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        stand(*kinds) as standing,
+        gateway(Path(folder) / "gate", standing.places, standing.traces) as running,
+    ):
+        yield standing, running
 
 
 @contextmanager

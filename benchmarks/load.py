@@ -4,6 +4,7 @@ Never counts a call whose reply is not what was asked for: every content is look
 """
 
 import asyncio
+import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -99,6 +100,27 @@ async def measured(load: Load, watched: Mapping[str, Watch]) -> Measured:
         for client in clients:
             await client.end()
     return _measured(rows, took, {**used, GENERATOR: [mine]})
+
+
+def middle(found: Sequence[Measured], what: str) -> float:
+    """Return the median over rounds of a number, or of the CPU of the process of that name."""
+    return statistics.median(_number(one, what) for one in found)
+
+
+def times(found: Sequence[Measured], others: Sequence[Measured], what: str) -> float:
+    """Return how many times as much is found: compared in each round, then the median of that."""
+    pairs = zip(found, others, strict=True)
+    return statistics.median(_number(one, what) / _number(other, what) for one, other in pairs)
+
+
+def errors(*found: Sequence[Measured]) -> int:
+    """Return how many calls failed in all rounds."""
+    return sum(one.errors for row in found for one in row)
+
+
+def _number(one: Measured, what: str) -> float:
+    number: float = one.cpu[what] if what in one.cpu else getattr(one, what)
+    return number
 
 
 def sessions_of(load: Load) -> Sequence[Client]:

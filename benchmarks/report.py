@@ -61,6 +61,11 @@ class Report:
     errors: int = 0
 
 
+def failed(rows: Sequence[Row]) -> int:
+    """Return how many calls failed in all rows."""
+    return sum(row["errors"] for row in rows)
+
+
 def arguments(title: str, *, rounds: int = 5) -> ArgumentParser:
     """Return a parser with what every benchmark takes; from here on SIGTERM ends it cleanly."""
     end_on_signal()
