@@ -84,6 +84,16 @@ def _transport(entry: ServerEntry) -> str:
     return " ".join(entry.command) or entry.url or "in this process"
 
 
+def _era(entry: ServerEntry) -> str:
+    usual = "found out" if entry.grpc is None else "none"
+    return entry.era.value if entry.era else usual
+
+
+def _sharing(entry: ServerEntry) -> str:
+    usual = "as usual" if entry.grpc is None else "shared"
+    return entry.sharing.value if entry.sharing else usual
+
+
 def _grpc(entry: ServerEntry) -> dict[str, object]:
     """Return what is told of a gRPC server only."""
     if entry.grpc is None:
@@ -116,12 +126,12 @@ def show_(chosen: Path | None, name: str, as_json: bool) -> None:
         "secrets": list(entry.secrets),
         "login": entry.login,
         "tags": list(entry.tags),
-        "era": entry.era.value if entry.era else "found out",
+        "era": _era(entry),
         "results": entry.results.value,
         "nulls": entry.nulls.value,
         "start_timeout": entry.start_timeout,
         "call_timeout": entry.call_timeout,
-        "sharing": entry.sharing.value if entry.sharing else "as usual",
+        "sharing": _sharing(entry),
         "idle_timeout": entry.idle_timeout,
         "source": entry.source,
         "tools": list(entry.tools),
