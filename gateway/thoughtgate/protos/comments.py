@@ -25,7 +25,10 @@ def comments_of(file: FileDescriptorProto) -> dict[str, str]:
     return {name: said[path] for path, name in _named(file) if path in said}
 
 
-def _clean(comment: str) -> str:
+def _clean(comment: str | bytes) -> str:
+    """Return a comment without markers for linters; one that is not UTF-8 comes as bytes."""
+    if isinstance(comment, bytes):
+        return ""
     lines = (line.strip() for line in comment[: 2 * MAX_COMMENT].strip().splitlines())
     kept = [line for line in lines if not line.startswith("buf:lint:")]
     return "\n".join(kept).strip()[:MAX_COMMENT]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import Descriptor, MethodDescriptor
-from google.protobuf.descriptor_pb2 import MethodOptions
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, MethodOptions
 
 from thoughtgate.core.errors import Missing, SchemaRejected
 from thoughtgate.core.json import JsonObject, JsonValue
@@ -83,19 +83,11 @@ class Descriptors:
         names: list[str] = []
         services: list[str] = []
         for file in order:
+            _add(pool, file)
             comments.update(comments_of(file))
-            file.ClearField("source_code_info")
-            try:
-                pool.Add(file)
-            except TypeError as error:
-                raise SchemaRejected(
-                    rule="bad_descriptor",
-                    message=f"the descriptor of {file.name[:120]} does not hold together: "
-                    f"{str(error)[-200:]}",
-                    pointer=file.name,
-                ) from None
+            if file.name not in protofiles.OF_OPTIONS:
+                names.extend(protofiles.messages_of(file))
             scope = f"{file.package}." if file.package else ""
-            names.extend(protofiles.messages_of(file))
             services.extend(scope + service.name for service in file.service)
         return cls(
             pool,
@@ -149,6 +141,22 @@ def decode(descriptors: Descriptors, message_name: str, wire: bytes) -> JsonObje
         UpstreamGarbled: The bytes are no such message, or one that JSON cannot say.
     """
     return descriptors.readers.decode(descriptors.message(message_name), wire)
+
+
+def _add(pool: descriptor_pool.DescriptorPool, file: FileDescriptorProto) -> None:
+    """Add a file without its comments, which the pool would hold for ever."""
+    bare = FileDescriptorProto()
+    bare.CopyFrom(file)
+    bare.ClearField("source_code_info")
+    try:
+        pool.Add(bare)
+    except TypeError as error:
+        raise SchemaRejected(
+            rule="bad_descriptor",
+            message=f"the descriptor of {file.name[:120]} does not hold together: "
+            f"{str(error)[-200:]}",
+            pointer=file.name,
+        ) from None
 
 
 def _methods(

@@ -51,6 +51,9 @@ WELL_KNOWN: Final[Mapping[str, bytes]] = {
 }
 """Files that everybody may import; ours count, whatever an upstream says."""
 
+OF_OPTIONS: Final = frozenset({*BUNDLED, descriptor_pb2.DESCRIPTOR.name})
+"""Those that define options, whose messages nobody sends."""
+
 
 def read(files: Iterable[bytes]) -> dict[str, File]:
     """Return the files by name, the well-known ones that they import with them.
@@ -81,6 +84,8 @@ def read(files: Iterable[bytes]) -> dict[str, File]:
                 message=f"more than {MAX_FILES} descriptor files, or {MAX_BYTES} bytes of them",
             )
     _bound_messages(read.values())
+    for file in read.values():
+        _check_text(file.name, file.extension)
     _complete(read)
     return read
 
@@ -146,7 +151,7 @@ def _parsed(raw: bytes) -> File:
         raise SchemaRejected(
             rule="bad_descriptor", message="a descriptor file is not a FileDescriptorProto"
         ) from None
-    if not file.name:
+    if not file.name or not isinstance(file.name, str):
         raise SchemaRejected(rule="bad_descriptor", message="a descriptor file has no name")
     return file
 
@@ -168,7 +173,19 @@ def _bound_messages(files: Iterable[File]) -> None:
                 message=f"the definition of {message.name[:80]} stands inside more than "
                 f"{MAX_NESTING} others",
             )
+        _check_text(message.name, (*message.field, *message.extension))
         todo.extend((inner, depth + 1) for inner in message.nested_type)
+
+
+def _check_text(where: str, fields: Iterable[descriptor_pb2.FieldDescriptorProto]) -> None:
+    """Refuse texts that are not UTF-8 (they come as bytes) where protobuf does not look."""
+    for field in fields:
+        texts: tuple[object, ...] = (field.json_name, field.default_value)
+        if not all(isinstance(text, str) for text in texts):
+            raise SchemaRejected(
+                rule="bad_descriptor",
+                message=f"a field of {where[:120]} has a name or a default that is not UTF-8",
+            )
 
 
 def _complete(files: dict[str, File]) -> None:

@@ -85,7 +85,15 @@ def nullable(schema: Schema) -> Schema:
         changed["type"] = [*kind, "null"]
     if "enum" in schema:
         changed["enum"] = [*schema["enum"], None]
+    for keyword in ("allOf", "anyOf"):
+        if keyword in schema:
+            changed[keyword] = [_or_null(one) for one in schema[keyword]]
     return changed
+
+
+def _or_null(schema: Schema) -> Schema:
+    """Return a schema without `type`, such as rules make, that lets null pass."""
+    return {**schema, "enum": [*schema["enum"], None]} if "enum" in schema else schema
 
 
 def _quoted(limits: tuple[int, int]) -> Schema:

@@ -34,6 +34,9 @@ from thoughtgate.protos.special import MAX_DURATION
 MAX_LEVELS: Final = 60
 """How deep the JSON of a message may nest; readers of JSON stop at 64."""
 
+MAX_MEMBERS: Final = 500_000
+"""Members that all objects of one message may have together: few bytes can mean many of them."""
+
 _EPOCH = date(1970, 1, 1).toordinal()
 _DAY = 86_400
 _LAST_DAY = date.max.toordinal()
@@ -47,6 +50,7 @@ class Readers:
     def __init__(self, pool: DescriptorPool) -> None:
         self.pool = pool
         self.level = 0
+        self.members = 0
         self._reads: dict[str, Read] = {}
         self._plain: dict[str, Read] = {
             "google.protobuf.Any": self._any,
@@ -65,7 +69,7 @@ class Readers:
             UpstreamGarbled: The bytes are no such message, or one that JSON cannot say.
         """
         source: Any = message_factory.GetMessageClass(message)()
-        self.level = 0
+        self.level = self.members = 0
         try:
             source.ParseFromString(wire)
             read = self.read(message)(source)
@@ -164,6 +168,11 @@ class _Members:
             if name not in read:
                 read[name] = blank()
         readers.level -= 1
+        readers.members += len(read)
+        if readers.members > MAX_MEMBERS:
+            raise UpstreamGarbled(
+                message=f"the server sent a message of more than {MAX_MEMBERS} members"
+            )
         return read
 
     def _compile(self) -> tuple[tuple[str, Callable[[], JsonValue]], ...]:
@@ -202,9 +211,11 @@ def _one(field: FieldDescriptor, readers: Readers) -> Read:
 
 
 def _mapped(key: FieldDescriptor, one: Read) -> Read:
-    named: Callable[[Any], str] = str
+    named: Callable[[Any], Any] = str
     if key.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
         named = _truth_name
+    elif key.cpp_type == FieldDescriptor.CPPTYPE_STRING:
+        named = _text
     return lambda held: {named(name): one(held[name]) for name in held}
 
 
@@ -222,16 +233,23 @@ def reader(field: FieldDescriptor) -> Read:
     if kind in QUOTED:
         return str
     if kind == FieldDescriptor.CPPTYPE_FLOAT:
-        return _short
+        return shortest
     if kind == FieldDescriptor.CPPTYPE_DOUBLE:
         return _real
     if kind == FieldDescriptor.CPPTYPE_ENUM:
         return _nothing if is_null_value(field) else _named(enum_of(field))
-    return _base64 if field.type == FieldDescriptor.TYPE_BYTES else _same
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return _base64
+    return _text if kind == FieldDescriptor.CPPTYPE_STRING else _same
 
 
 def _same(value: Any) -> JsonValue:
     return value
+
+
+def _text(value: Any) -> JsonValue:
+    """Return a string; one of proto2 that is not UTF-8 comes as bytes."""
+    return value if type(value) is str else bytes(value).decode(errors="replace")
 
 
 def _nothing(_value: Any) -> JsonValue:
@@ -255,7 +273,7 @@ def _real(value: float) -> JsonValue:
     return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
 
 
-def _short(value: float) -> JsonValue:
+def shortest(value: float) -> JsonValue:
     """Return the shortest number that is this one in single precision."""
     if value - value != 0.0:
         return _real(value)

@@ -5,12 +5,13 @@ Never holds more than one message reaches, and stops at the limits that a regist
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from thoughtgate.core.errors import SchemaRejected
+from thoughtgate.protos.demands import Asked
 from thoughtgate.protos.fields import (
     BOXED,
     WRAPPERS,
@@ -24,16 +25,21 @@ from thoughtgate.protos.fields import (
 )
 from thoughtgate.protos.kinds import WELL_KNOWN, Schema, key, note_of, nullable, scalar
 from thoughtgate.protos.reading import reader
+from thoughtgate.protos.rules import NONE, Rules, of_message, of_oneof, rules_for
 
 MAX_SUBSCHEMAS: Final = 2_000
 MAX_BYTES: Final = 256 * 1024
 
 _ANY: Final = "google.protobuf.Any"
 _PREFIX: Final = "type.googleapis.com/"
+_PREFIXED: Final = r"^type\.googleapis\.com/"
 _MAX_TYPES: Final = 100
 _SUBSCHEMAS: Final = ("properties", "$defs")
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _SINGLES: Final = ("additionalProperties", "items", "not", "propertyNames")
+
+
+_Kind = Descriptor | EnumDescriptor
 
 
 class Schemas:
@@ -48,6 +54,7 @@ class Schemas:
         self.pool = pool
         self.comments = comments
         self.types = tuple(types)
+        self.shapes: dict[tuple[str, bool], _Shape] = {}
 
     def accepted(self, message: Descriptor) -> Schema:
         """Return the schema of what `encode` takes.
@@ -66,63 +73,77 @@ class Schemas:
         return _Builder(self, inputs=False).whole(message)
 
 
+class _Shape(NamedTuple):
+    """The schema of one message or enum, what it refers to, and how much of the limits it takes."""
+
+    schema: Schema
+    reached: tuple[_Kind, ...]
+    nodes: int
+    size: int
+
+
 class _Builder:
     """One schema while it grows."""
 
     def __init__(self, schemas: Schemas, *, inputs: bool) -> None:
         self._schemas = schemas
         self._inputs = inputs
-        self._defs: dict[str, Schema] = {}
-        self._todo: list[Descriptor | EnumDescriptor] = []
-        self._count = 0
-        self._size = 0
+        self._reached: list[_Kind] = []
 
     def whole(self, message: Descriptor) -> Schema:
         """Return the schema of a request or a response."""
-        if message.full_name in BOXED:
-            root: Schema = {
+        root = self._shape(message)
+        defs: dict[str, Schema] = {}
+        count, size, todo = root.nodes, root.size, list(root.reached)
+        while todo:
+            kind = todo.pop()
+            if kind.full_name in defs:
+                continue
+            shape = self._shape(kind)
+            defs[kind.full_name] = shape.schema
+            count, size = count + shape.nodes, size + shape.size
+            if count > MAX_SUBSCHEMAS or size > MAX_BYTES:
+                raise _too_large()
+            todo.extend(shape.reached)
+        whole = {**root.schema, "type": "object"}
+        return {**whole, "$defs": dict(sorted(defs.items()))} if defs else whole
+
+    def _shape(self, kind: _Kind) -> _Shape:
+        """Return the schema of one message or enum, made once for all that reach it."""
+        key = (kind.full_name, self._inputs)
+        if (known := self._schemas.shapes.get(key)) is not None:
+            return known
+        self._reached = []
+        made = nullable(self._made(kind)) if self._inputs else self._made(kind)
+        shape = _Shape(
+            schema=made,
+            reached=tuple(dict.fromkeys(self._reached)),
+            nodes=subschemas(made),
+            size=len(json.dumps(made, ensure_ascii=False).encode()) + len(kind.full_name) + 6,
+        )
+        if shape.nodes > MAX_SUBSCHEMAS or shape.size > MAX_BYTES:
+            raise _too_large()
+        self._schemas.shapes[key] = shape
+        return shape
+
+    def _made(self, kind: _Kind) -> Schema:
+        if isinstance(kind, EnumDescriptor):
+            return self._enum(kind)
+        name = kind.full_name
+        if name in BOXED:
+            return {
                 "type": "object",
-                "properties": {"value": self._held(message)},
+                "properties": {"value": self._held(kind)},
                 "required": ["value"],
                 "additionalProperties": False,
             }
-        elif message.full_name in WELL_KNOWN:
-            root = dict(WELL_KNOWN[message.full_name])
-        elif message.full_name == _ANY:
-            root = self._any()
-        else:
-            root = self._members(message)
-        root["type"] = "object"
-        self._weigh(message.full_name, root)
-        while self._todo:
-            self._define(self._todo.pop())
-        return {**root, "$defs": self._defs} if self._defs else root
+        if name in WELL_KNOWN:
+            return dict(WELL_KNOWN[name])
+        return self._any() if name == _ANY else self._members(kind)
 
-    def _define(self, kind: Descriptor | EnumDescriptor) -> None:
-        """Put the definition of a message or an enum among the others."""
-        if isinstance(kind, EnumDescriptor):
-            made = self._enum(kind)
-        else:
-            made = self._any() if kind.full_name == _ANY else self._members(kind)
-        self._defs[kind.full_name] = nullable(made) if self._inputs else made
-        self._weigh(kind.full_name, made)
-
-    def _weigh(self, name: str, schema: Schema) -> None:
-        self._count += _subschemas(schema)
-        self._size += len(json.dumps(schema, ensure_ascii=False).encode()) + len(name) + 6
-        if self._count > MAX_SUBSCHEMAS or self._size > MAX_BYTES:
-            raise SchemaRejected(
-                rule="too_large",
-                message=f"it reaches more than {MAX_SUBSCHEMAS} fields and types, or "
-                f"{MAX_BYTES} bytes of them",
-            )
-
-    def _reference(self, kind: Descriptor | EnumDescriptor) -> Schema:
-        name = kind.full_name
-        if name not in self._defs:
-            self._defs[name] = {}
-            self._todo.append(kind)
-        return {"$ref": f"#/$defs/{name}"}
+    def _reference(self, kind: _Kind) -> Schema:
+        self._reached.append(kind)
+        return {"$ref": f"#/$defs/{kind.full_name}"}
 
     def _enum(self, kind: EnumDescriptor) -> Schema:
         names = [value.name for value in kind.values]
@@ -137,7 +158,11 @@ class _Builder:
         urls = [_PREFIX + name for name in self._schemas.types]
         kind: Schema = {"type": "string"}
         if self._inputs:
-            kind |= {"enum": urls} if len(urls) <= _MAX_TYPES else {"pattern": f"^{_PREFIX}"}
+            kind |= (
+                {"enum": urls}
+                if len(urls) <= _MAX_TYPES
+                else {"pattern": r"^type\.googleapis\.com/"}
+            )
         made: Schema = {"type": "object", "properties": {"@type": kind}}
         if self._inputs:
             made["required"] = ["@type"]
@@ -146,11 +171,15 @@ class _Builder:
 
     def _members(self, message: Descriptor) -> Schema:
         if len(message.fields) > MAX_SUBSCHEMAS:
-            raise SchemaRejected(
-                rule="too_large", message=f"it reaches more than {MAX_SUBSCHEMAS} fields"
-            )
+            raise _too_large()
         fields = fields_of(message, self._schemas.pool)
-        properties = {field.name: self._property(field) for field in fields}
+        rules = {field.name: rules_for(field) for field in fields} if self._inputs else {}
+        properties = {
+            field.name: self._property(field, rules.get(field.name, NONE)) for field in fields
+        }
+        required = [
+            field.name for field in fields if self._is_required(field, rules.get(field.name, NONE))
+        ]
         made: Schema = {"type": "object"}
         oneofs = _oneofs(fields)
         if said := self._about(message, oneofs):
@@ -158,58 +187,54 @@ class _Builder:
         made["properties"] = properties
         if self._inputs:
             for field in fields:
-                if field.alias:
+                if field.alias and field.name not in required:
                     properties[field.alias] = _respelled(field, properties[field.name])
             made["additionalProperties"] = False
             if oneofs:
                 made["allOf"] = [{"oneOf": _choices(members)} for members in oneofs.values()]
-        if required := self._required(fields):
-            made["required"] = required
-        return made
+        return {**made, "required": required} if required else made
 
-    def _required(self, fields: Iterable[Field]) -> list[str]:
-        return [field.name for field in fields if self._is_required(field)]
-
-    def _is_required(self, field: Field) -> bool:
+    def _is_required(self, field: Field, rules: Rules) -> bool:
         descriptor = field.descriptor
         if self._inputs:
-            return descriptor.is_required
+            return rules.required or descriptor.is_required
         return not descriptor.has_presence and not descriptor.is_extension
 
     def _about(self, message: Descriptor, oneofs: Mapping[str, list[Field]]) -> str:
         said = [self._schemas.comments.get(message.full_name, "")]
         if self._inputs:
-            said.extend(
-                f"At most one of {', '.join(field.name for field in members)}."
-                for members in oneofs.values()
-            )
+            said.extend(of_message(message))
+            for members in oneofs.values():
+                amount = "Exactly" if _is_needed(members) else "At most"
+                said.append(f"{amount} one of {', '.join(field.name for field in members)}.")
         return " ".join(filter(None, said))
 
-    def _property(self, field: Field) -> Schema:
+    def _property(self, field: Field, rules: Rules) -> Schema:
         descriptor = field.descriptor
+        needed = self._inputs and self._is_required(field, rules)
         if field.is_map:
-            made = self._map(*entry_of(descriptor))
+            made = self._map(*entry_of(descriptor), rules)
         elif field.is_repeated:
-            made = {"type": "array", "items": self._element(descriptor)}
+            made = {"type": "array", "items": _with(self._element(descriptor), rules.items)}
         else:
-            made = self._single(descriptor)
-        leaves_out = field.clears_by_null and not self._is_required(field)
-        if self._inputs and leaves_out and "$ref" not in made:
+            made = self._element(descriptor) if needed else self._single(descriptor)
+        made = _with(made, rules.whole)
+        if self._inputs and field.clears_by_null and not needed:
             made = nullable(made)
-        notes = self._notes(field)
+        notes = self._notes(field, rules)
         return {**made, **notes} if notes else made
 
-    def _notes(self, field: Field) -> Schema:
+    def _notes(self, field: Field, rules: Rules) -> Schema:
         descriptor = field.descriptor
-        made: Schema = {}
+        made: Schema = dict(rules.hints)
         said = [self._schemas.comments.get(descriptor.full_name, "")]
         if descriptor.message_type is not None and not field.is_map:
             said.append(note_of(descriptor.message_type.full_name))
-        if text := " ".join(filter(None, said)):
+        if text := " ".join(filter(None, (*said, *rules.notes))):
             made["description"] = text
         if descriptor.has_default_value and not field.is_repeated:
             made["default"] = reader(descriptor)(descriptor.default_value)
-        if descriptor.GetOptions().deprecated:
+        if descriptor.has_options and descriptor.GetOptions().deprecated:
             made["deprecated"] = True
         return made
 
@@ -218,13 +243,11 @@ class _Builder:
             kind = message_of(field)
             if kind.full_name in BOXED or kind.full_name in WELL_KNOWN:
                 return self._held(kind)
-            made = self._reference(kind)
-            return {**made, "type": "object"} if self._inputs and field.is_required else made
+            return self._reference(kind)
         if is_null_value(field):
             return {"enum": ["NULL_VALUE"]} if self._inputs else {"type": "null"}
         if field.enum_type is not None:
-            made = self._reference(enum_of(field))
-            return {**made, "type": "string"} if self._inputs and field.is_required else made
+            return self._reference(enum_of(field))
         return scalar(field, inputs=self._inputs)
 
     def _element(self, field: FieldDescriptor) -> Schema:
@@ -240,12 +263,30 @@ class _Builder:
             return scalar(kind.fields_by_name["value"], inputs=self._inputs)
         return dict(WELL_KNOWN[kind.full_name])
 
-    def _map(self, name: FieldDescriptor, held: FieldDescriptor) -> Schema:
+    def _map(self, name: FieldDescriptor, held: FieldDescriptor, rules: Rules) -> Schema:
         made: Schema = {"type": "object"}
-        if self._inputs and (names := key(name)):
+        names = _with(key(name) or {}, rules.keys)
+        if self._inputs and names:
             made["propertyNames"] = names
-        made["additionalProperties"] = self._element(held)
+        made["additionalProperties"] = _with(self._element(held), rules.items)
         return made
+
+
+def _too_large() -> SchemaRejected:
+    return SchemaRejected(
+        rule="too_large",
+        message=f"it reaches more than {MAX_SUBSCHEMAS} fields and types, or {MAX_BYTES} bytes",
+    )
+
+
+def _with(schema: Schema, asked: Asked) -> Schema:
+    """Return a schema that says the keywords of rules too."""
+    if not asked.keywords:
+        return schema
+    clash = (schema.keys() & asked.keywords.keys()) - {"type", "minimum", "maximum", "pattern"}
+    if clash:
+        return {**schema, "allOf": [asked.keywords]}
+    return {**schema, **asked.keywords}
 
 
 def _about_enum(kind: EnumDescriptor, comments: Mapping[str, str]) -> str:
@@ -286,10 +327,15 @@ def _choices(members: list[Field]) -> list[Schema]:
                 here = {name: {"not": {"type": "null"}}}
                 chosen.append({"required": [name], "properties": here})
                 unset[name] = {"type": "null"}
-    return [*chosen, {"properties": unset}]
+    return chosen if _is_needed(members) else [*chosen, {"properties": unset}]
 
 
-def _subschemas(schema: Schema) -> int:
+def _is_needed(members: list[Field]) -> bool:
+    oneof = members[0].descriptor.containing_oneof
+    return oneof is not None and of_oneof(oneof)
+
+
+def subschemas(schema: Schema) -> int:
     """Count the subschemas, as a registered schema's are counted."""
     count, todo = 0, [schema]
     while todo:

@@ -11,14 +11,17 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from thoughtgate.core.json import JsonObject, JsonValue
+from thoughtgate.protos.demands import Demand
 from thoughtgate.protos.fields import (
     BOXED,
+    WRAPPERS,
     Field,
     entry_of,
     fields_of,
     is_message,
     message_of,
 )
+from thoughtgate.protos.rules import Rules, rules_for
 from thoughtgate.protos.scalars import Convert, converter, key_converter
 from thoughtgate.protos.special import PLAIN, Fill, any_filler, wrapper_filler
 from thoughtgate.protos.values import MAX_FRAMES, Misfit
@@ -150,18 +153,55 @@ def _taken(oneof: str, got: JsonValue) -> Misfit:
 
 def _put(field: Field, writers: Writers) -> Put:
     descriptor = field.descriptor
+    rules = rules_for(field)
     get, assign = _access(descriptor)
     if field.is_map:
-        return _into_map(get, *entry_of(descriptor), writers)
+        return _into_map(get, *_entry(descriptor, rules, writers))
     if field.is_repeated:
+        each = rules.items.demands
         if is_message(descriptor):
-            return _into_messages(get, writers.fill(message_of(descriptor)))
-        return _into_list(get, converter(descriptor), nulls=field.clears_by_null)
+            return _into_messages(get, _filler(descriptor, each, writers))
+        convert = _tested(converter(descriptor), each)
+        return _into_list(get, convert, nulls=field.clears_by_null)
     if is_message(descriptor):
-        return _into_message(get, writers.fill(message_of(descriptor)), nulls=field.takes_null)
-    if field.takes_null:
-        return _null(assign, converter(descriptor))
-    return _scalar(assign, converter(descriptor))
+        fill = _filler(descriptor, rules.whole.demands, writers)
+        return _into_message(get, fill, nulls=field.takes_null)
+    convert = _tested(converter(descriptor), rules.whole.demands)
+    return _null(assign, convert) if field.takes_null else _scalar(assign, convert)
+
+
+def _tested(convert: Convert, demands: tuple[Demand, ...]) -> Convert:
+    """Return a conversion that also holds its values against the demands of rules."""
+    if not demands:
+        return convert
+
+    def converted(value: JsonValue) -> Any:
+        made = convert(value)
+        _hold(made, value, demands)
+        return made
+
+    return converted
+
+
+def _filler(field: FieldDescriptor, demands: tuple[Demand, ...], writers: Writers) -> Fill:
+    """Return what fills a field's messages and holds them against the demands of rules."""
+    kind = message_of(field)
+    fill = writers.fill(kind)
+    if not demands:
+        return fill
+    wrapped = kind.full_name in WRAPPERS
+
+    def filled(target: Any, value: JsonValue, depth: int) -> None:
+        fill(target, value, depth)
+        _hold(target.value if wrapped else target, value, demands)
+
+    return filled
+
+
+def _hold(made: Any, value: JsonValue, demands: tuple[Demand, ...]) -> None:
+    for holds, wanted in demands:
+        if not holds(made):
+            raise Misfit(wanted=wanted, got=value)
 
 
 def _access(
@@ -241,13 +281,20 @@ def _into_messages(get: Callable[[Any], Any], fill: Fill) -> Put:
     return put
 
 
-def _into_map(
-    get: Callable[[Any], Any], key: FieldDescriptor, held: FieldDescriptor, writers: Writers
-) -> Put:
-    named = key_converter(key)
-    fill = writers.fill(message_of(held)) if is_message(held) else None
-    convert = converter(held) if fill is None else None
+def _entry(
+    field: FieldDescriptor, rules: Rules, writers: Writers
+) -> tuple[Convert, Convert | None, Fill | None]:
+    """Return how a map's names are read, and its values: scalars or messages."""
+    key, held = entry_of(field)
+    named = _tested(key_converter(key), rules.keys.demands)
+    if is_message(held):
+        return named, None, _filler(held, rules.items.demands, writers)
+    return named, _tested(converter(held), rules.items.demands), None
 
+
+def _into_map(
+    get: Callable[[Any], Any], named: Convert, convert: Convert | None, fill: Fill | None
+) -> Put:
     def put(target: Any, value: JsonValue, depth: int) -> None:
         if value is None:
             return

@@ -23,7 +23,9 @@ from thoughtgate.schema.checks import Check
 from thoughtgate.schema.registration import admit
 
 HELD = descriptors()
-TYPES = tuple(name for name in HELD.schemas.types if not name.startswith("google.protobuf."))
+TYPES = tuple(
+    name for name in HELD.schemas.types if not name.startswith(("google.", "buf.", "rules."))
+)
 ANYS = (*TYPES, "google.protobuf.Duration", "google.protobuf.Timestamp", "google.protobuf.Value")
 NEAR = Near(HELD.pool, excepted, ANYS)
 
