@@ -21,8 +21,11 @@ _SHARE = 0.1
 _LONGEST_MARGIN = 2.0
 """What is left of a call's time, at most, when a stream that has not ended is cut: to answer."""
 
-Arrived = Callable[[bytes], Awaitable[None]]
-"""Takes each message of a stream as it comes; what it waits for holds the server up."""
+Arrived = Callable[[bytes], Awaitable[bool]]
+"""Takes each message of a stream as it comes, and tells whether there is room for it.
+
+What it waits for holds the server up; once there is no room, the stream is cut.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +82,8 @@ async def streamed(connection: Connection, trip: Trip, arrived: Arrived) -> bool
                         return False
                     count += 1
                     size += len(message)
-                    await arrived(message)
+                    if not await arrived(message):
+                        return False
         except TimeoutError:
             if not count:
                 raise UpstreamTimeout(message="no message came in time") from None

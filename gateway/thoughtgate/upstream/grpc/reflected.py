@@ -40,7 +40,7 @@ from thoughtgate.upstream.opening import Means
 from thoughtgate.upstream.ports import Changed, Counts, Peer
 from thoughtgate.wire import codes, methods
 from thoughtgate.wire.messages import Reply
-from thoughtgate.wire.strict import MAX_RESULT
+from thoughtgate.wire.strict import MAX_RESULT, dumps
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +53,9 @@ GAP = 1.0
 _HEALTH = "/grpc.health.v1.Health/Check"
 _PROBE = 10.0
 _TOOLS: JsonObject = {"tools": {"listChanged": True}}
+_ROOM = 4
+"""The part of the largest result that the messages of a stream may take: they stand in it twice."""
+
 _NO_SUCH_METHOD = "UNIMPLEMENTED"
 
 
@@ -239,18 +242,23 @@ class ReflectedLink:
         """Return the messages of a stream as one array, or the last of them."""
         last = self._transport.streaming is Streaming.LAST
         taken: list[JsonObject] = []
-        number = 0
+        number = size = 0
 
-        async def arrived(wire: bytes) -> None:
-            nonlocal number
+        async def arrived(wire: bytes) -> bool:
+            nonlocal number, size
             value = decode(offered.descriptors, method.response, wire)
+            spelled = dumps(value)
+            size = len(spelled) + (0 if last else size)
+            if size > self._limit // _ROOM:
+                return False
             number += 1
             if last:
                 taken.clear()
             taken.append(value)
             if call.wants_progress:
-                notice = Notice(kind=NoticeKind.PROGRESS, params=told_of(value, number))
+                notice = Notice(kind=NoticeKind.PROGRESS, params=told_of(spelled, number))
                 await call.listener.notify(notice)
+            return True
 
         whole = await streamed(self._connection, trip, arrived)
         note = "" if whole else f"the stream was cut after {number} messages"

@@ -49,9 +49,9 @@ def reply_of(value: JsonObject, limit: int, *, note: str = "") -> Reply:
     return Reply(id=0, result=result, value={"content": content, "structuredContent": value})
 
 
-def told_of(value: JsonObject, number: int) -> JsonObject:
+def told_of(spelled: bytes, number: int) -> JsonObject:
     """Return the notice of progress for the message of this number, its JSON shortened."""
-    text = dumps(value).decode()
+    text = spelled[: 4 * MAX_TOLD].decode(errors="ignore")
     shown = text if len(text) <= MAX_TOLD else f"{text[: MAX_TOLD - 1]}…"
     return {"progress": number, "message": shown}
 

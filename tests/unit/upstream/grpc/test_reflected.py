@@ -76,13 +76,18 @@ def reflector() -> Reflector:
 
 @asynccontextmanager
 async def linked(
-    shop: Shop, told: Reflector | None = None, *, recheck: float = 300.0, **more: Any
+    shop: Shop,
+    told: Reflector | None = None,
+    *,
+    recheck: float = 300.0,
+    means: Means = MEANS,
+    **more: Any,
 ) -> AsyncIterator[ReflectedLink]:
     told = told or reflector()
     async with serving(shop.handler(), told.handler()) as port:
         more.setdefault("reflect", (ORDERS,))
         transport = GrpcTransport(url=f"grpc://127.0.0.1:{port}", **more)
-        link = await within(open_reflected(transport, Home("shop"), MEANS, recheck=recheck))
+        link = await within(open_reflected(transport, Home("shop"), means, recheck=recheck))
         try:
             yield link
         finally:
@@ -99,6 +104,10 @@ async def structured(link: ReflectedLink, asked: Call) -> Any:
     assert json.loads(reply.result) == reply.value
     assert json.loads(reply.value["content"][0]["text"]) == reply.value["structuredContent"]
     return reply.value["structuredContent"]
+
+
+async def structured_of(link: ReflectedLink, asked: Call) -> Any:
+    return (await within(link.call(asked))).value["structuredContent"]
 
 
 async def test_the_methods_of_the_wanted_service_are_tools_and_no_others() -> None:
@@ -192,6 +201,16 @@ async def test_a_stream_of_too_many_messages_is_cut_and_says_so() -> None:
     assert reply.value["structuredContent"]["truncated"] is True
     assert "cut after" in reply.value["content"][1]["text"]
     assert whole["truncated"] is False
+
+
+async def test_a_stream_of_too_much_json_is_cut_and_one_message_of_too_much_is_refused() -> None:
+    small = replace(MEANS, max_result=2_000)
+    async with linked(Shop(), means=small) as link:
+        result = await structured_of(link, call(WATCH, {"number": 1, "changes": 50}))
+        assert 1 < len(result["messages"]) < 50
+        assert result["truncated"] is True
+        with pytest.raises(UpstreamGarbled, match="larger than 2000"):
+            await within(link.call(call(PLACE, {"items": ["tea" * 1_000]})))
 
 
 async def test_a_stream_that_says_nothing_in_time_is_a_timeout() -> None:
