@@ -32,18 +32,11 @@ async def bounded(
     latest = asyncio.get_running_loop().time() + call.found.call_timeout
     if latest < call.deadline:
         call = altered(call, deadline=latest)
-    if call.depth:
-        return await _within(call, call_next, grace)
-    await slots.take(call.principal.id, call.deadline)
+    if not call.depth:
+        await slots.take(call.principal.id, call.deadline)
+    limit = Limit(call.deadline + grace)
     try:
-        return await _within(call, call_next, grace)
-    finally:
-        slots.give(call.principal.id)
-
-
-async def _within(call: Call, call_next: Next, grace: float) -> Result:
-    try:
-        with Limit(call.deadline + grace) as limit:
+        with limit:
             return await call_next(patient(call, limit))
     except TimeoutError:
         if not limit.expired:
@@ -51,6 +44,9 @@ async def _within(call: Call, call_next: Next, grace: float) -> Result:
         raise UpstreamTimeout(
             message=f"server {call.found.server}: it did not answer in time"
         ) from None
+    finally:
+        if not call.depth:
+            slots.give(call.principal.id)
 
 
 def patient(call: Call, limit: Limit) -> Call:

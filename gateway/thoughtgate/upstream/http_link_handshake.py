@@ -19,7 +19,6 @@ from thoughtgate.core.errors import (
 )
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era, HttpTransport
-from thoughtgate.core.traces import format_traceparent
 from thoughtgate.upstream.eras import Handshake, call_request, lower_level, own_params
 from thoughtgate.upstream.hearing import Hearing
 from thoughtgate.upstream.home import Home
@@ -202,7 +201,7 @@ class HandshakeHttpLink:
             await self._set_level(call.log_level)
         asked = self._asked(call)
         method, params = call_request(call, asked.id, self._dialect)
-        trace = {} if call.trace is None else {"traceparent": format_traceparent(call.trace)}
+        trace = {} if call.trace is None else {"traceparent": params["_meta"]["traceparent"]}
         self._hearing.calls[asked.id] = call
         try:
             result = await self._exchange(asked, method, params, trace)
@@ -238,7 +237,9 @@ class HandshakeHttpLink:
         session = {} if opening else self._session_headers()
         reply = await self._post(encode_request(asked.id, method, params), headers | session)
         asked.begun = True
-        await (check_session(reply) if handshake.SESSION_HEADER in session else check_status(reply))
+        if reply.status != 200:
+            known = handshake.SESSION_HEADER in session
+            await (check_session(reply) if known else check_status(reply))
         if opening:
             self._session = reply.headers.get(handshake.SESSION_HEADER, "")
         self._waiting[asked.id] = asked

@@ -53,8 +53,7 @@ class Body(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpReply:
+class HttpReply(msgspec.Struct, frozen=True, kw_only=True):
     """The head of a reply and its body; header names are lower case, values stripped."""
 
     status: int
