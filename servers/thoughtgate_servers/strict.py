@@ -7,7 +7,7 @@ import json
 import math
 from typing import Any, NoReturn
 
-MAX_DEPTH = 100
+MAX_DEPTH = 64
 """Arrays and objects inside one another."""
 
 

@@ -18,6 +18,8 @@ from thoughtgate_servers.table import ToolFailed
 _READING = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
 _MAX_SQL = 100_000
 _BATCH = 64
+_BUFFER = 8 * 1024 * 1024
+"""Bytes of the longest line. The engine's own choice takes seconds to see that a line is longer."""
 
 
 @contextmanager
@@ -118,12 +120,12 @@ class DuckDbEngine:
 
     def _said(self, failure: duckdb.Error) -> ToolFailed:
         self._watch.check()
-        text = re.split(r"\n+LINE \d+:", str(failure))[0]
-        text = re.sub(r"/(proc/self|dev)/fd/\d+", "the file", text)
+        text = _told(failure)
         if missing := re.search(r"Table with name (.+) does not exist", text):
             tables = self.tables()
-            reason = self._broken.get(missing[1])
-            hint = f": {reason}" if reason else meant(missing[1], list(tables))
+            if reason := self._broken.get(missing[1]):
+                return ToolFailed(message=f"{missing[1]} cannot be read: {reason}")
+            hint = meant(missing[1], list(tables))
             return ToolFailed(message=f"no such table: {missing[1]}{hint}")
         if missing := re.search(r'Referenced column "(.+?)" not found', text):
             known = {one.name for columns in self.tables().values() for one in columns}
@@ -135,6 +137,12 @@ class DuckDbEngine:
         if "disabled by configuration" in text or "disabled through configuration" in text:
             return ToolFailed(message="only the tables of this source may be read, no other file")
         return ToolFailed(message=" ".join(text.split())[:1000])
+
+
+def _told(failure: duckdb.Error) -> str:
+    """Return what the engine says, without the statement and without descriptors."""
+    text = re.split(r"\n+LINE \d+:", str(failure))[0]
+    return re.sub(r"/(proc/self|dev)/fd/\d+", "the file", text)
 
 
 def _settings(limits: Limits) -> dict[str, str | bool | int | float | list[str]]:
@@ -154,10 +162,12 @@ def _views(
     """Make a view for each file; return why some cannot be read."""
     broken: dict[str, str] = {}
     for file in files:
+        watch.check()
         options = ""
         if file.reader == "csv":
             packed = "gzip" if file.compressed else "none"
-            options = f", compression='{packed}'" + (", all_varchar=true" if as_text else "")
+            options = f", compression='{packed}', buffer_size={_BUFFER}"
+            options += ", all_varchar=true" if as_text else ""
         try:
             connection.execute(
                 f"CREATE VIEW {quoted(file.table)} AS "
@@ -165,6 +175,6 @@ def _views(
             )
         except duckdb.Error as failure:
             watch.check()
-            first = str(failure).partition("\n")[0]
-            broken[file.table] = re.sub(r"/(proc/self|dev)/fd/\d+", "the file", first)[:500]
+            said = _told(failure).partition("Possible ")[0]
+            broken[file.table] = " ".join(said.split())[:500]
     return broken

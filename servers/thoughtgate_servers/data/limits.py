@@ -4,6 +4,7 @@ Never lets work go on behind a call that is over.
 """
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,10 +47,12 @@ class Watch:
         self.rows = 0
         self.stopped = False
         self._interrupt: Callable[[], None] | None = None
+        self._lock = threading.Lock()
 
     def interrupts(self, interrupt: Callable[[], None] | None) -> None:
         """Say how the engine that now works is interrupted."""
-        self._interrupt = interrupt
+        with self._lock:
+            self._interrupt = interrupt
 
     def check(self, rows: int = 0) -> None:
         """Count rows; called often by the work.
@@ -64,8 +67,10 @@ class Watch:
     def stop(self) -> None:
         """Tell the work to stop; may be called again and again until it does."""
         self.stopped = True
-        if self._interrupt is not None:
-            self._interrupt()
+        # locked: an engine that closes at this very moment waits until this is over
+        with self._lock:
+            if self._interrupt is not None:
+                self._interrupt()
 
 
 async def watched(work: Callable[[Watch], T], seconds: float, progress: Report) -> T:

@@ -20,6 +20,7 @@ from thoughtgate_servers.grpc.servicer import MAX_ARGUMENTS, Identity, Servicer
 from thoughtgate_servers.table import Table
 
 SERVICE = DESCRIPTOR.services_by_name["ToolServer"].full_name
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _ROOM = 64 * 1024
 """What a request holds besides its arguments."""
 
@@ -42,11 +43,14 @@ def run_until_stopped(table: Table, identity: Identity, address: str, tls: Tls |
 async def _run(table: Table, identity: Identity, address: str, tls: Tls | None) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _SIGNALS:
         loop.add_signal_handler(number, stopped.set)
     async with served(table, identity, address, tls) as url:
         click.echo(f"{identity.name}: listening on {url}", err=True)
         await stopped.wait()
+        for number in _SIGNALS:
+            # whoever does not want to wait for the calls that run says so once more
+            loop.remove_signal_handler(number)
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import csv
+import gzip
 import json
 import os
 import sqlite3
@@ -98,6 +99,47 @@ async def test_a_broken_file_is_told_of_and_the_others_are_read(
     assert "/fd/" not in found["broken"]["problem"]
     said = await ask(tools, "query", source=".", sql="SELECT * FROM broken")
     assert said.is_error
+
+
+async def test_odd_files_are_tables_or_say_why_not(folder: Path, tools: tuple[Tool, ...]) -> None:
+    written = {
+        "latin.csv": b"a,b\n\xe4,1\n",
+        "nul.csv": b"a,b\nx\0y,1\n",
+        "twice.csv": b"a,a\n1,2\n",
+        "packed.csv.gz": gzip.compress(b"x\n1\n"),
+        "torn.csv.gz": gzip.compress(b"x\n1\n" * 999)[:40],
+        'it\'s "it".csv': b"a\n1\n",
+        "long.csv": b"a\n" + b"x" * 5_000_000 + b"\n",
+    }
+    for name, content in written.items():
+        (folder / name).write_bytes(content)
+    os.mkfifo(folder / "pipe.csv")
+    found = {t["name"]: t for t in data(await ask(tools, "describe", source="."))["tables"]}
+    assert "not utf-8" in found["latin"]["problem"]
+    assert found["torn"]["problem"].startswith("torn cannot be read: IO Error")
+    assert found["nul"]["samples"] == [["x\0y", 1]]
+    assert [column["name"] for column in found["twice"]["columns"]] == ["a", "a_1"]
+    assert (found["packed"]["rows"], found['it\'s "it"']["rows"], found["long"]["rows"]) == (
+        1,
+        1,
+        1,
+    )
+    assert "pipe" not in found
+
+
+async def test_full_text_search_and_json_are_reading(folder: Path, tools: tuple[Tool, ...]) -> None:
+    with closing(sqlite3.connect(folder / "more.db")) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE VIRTUAL TABLE docs USING fts5(body)")
+        database.execute("INSERT INTO docs VALUES ('hello world')")
+        database.commit()
+        for sql, row in (
+            ("SELECT body FROM docs WHERE docs MATCH 'hello'", ["hello world"]),
+            ("SELECT sum(value) FROM json_each('[1, 2]')", [3]),
+        ):
+            assert data(await ask(tools, "query", source="more.db", sql=sql))["rows"] == [row]
+        sql = "INSERT INTO docs VALUES ('x')"
+        assert READ_ONLY in text(await ask(tools, "query", source="more.db", sql=sql))
 
 
 async def test_values_are_exact(tools: tuple[Tool, ...]) -> None:
