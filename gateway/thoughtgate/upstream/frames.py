@@ -31,6 +31,21 @@ class Fault(msgspec.Struct, kw_only=True, frozen=True, array_like=True):
     rpc_data: bytes = b"null"
 
 
+class _Numbered(msgspec.Struct, kw_only=True, frozen=True, array_like=True):
+    """What belongs to a request, a question or a notice of this number."""
+
+    number: int
+
+
+class _Addressed(_Numbered, kw_only=True, frozen=True, array_like=True):
+    """What is for a listener; `server` says where it comes from, unless a call does."""
+
+    listener: int
+    params: bytes
+    method: str = ""
+    server: str = ""
+
+
 class Sending(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=1):
     """Carry a call to a server.
 
@@ -73,30 +88,24 @@ class Wish(StrEnum):
     FIRST = "first"
 
 
-class Asking(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=2):
+class Asking(_Numbered, kw_only=True, frozen=True, array_like=True, tag=2):
     """Ask something of a server that is no call."""
 
-    number: int
     server: str
     wish: Wish
 
 
-class GivenUp(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=3):
+class GivenUp(_Numbered, kw_only=True, frozen=True, array_like=True, tag=3):
     """Nobody waits for a request any more."""
 
-    number: int
 
-
-class Taken(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=4):
+class Taken(_Numbered, kw_only=True, frozen=True, array_like=True, tag=4):
     """A notice has been delivered: there is room for the next."""
 
-    number: int
 
-
-class Answered(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=5):
+class Answered(_Numbered, kw_only=True, frozen=True, array_like=True, tag=5):
     """The answer to a question, or why there is none."""
 
-    number: int
     raw: bytes = b""
     fault: Fault | None = None
 
@@ -118,26 +127,23 @@ class Left(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=7):
     session: str = ""
 
 
-class Done(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=8):
+class Done(_Numbered, kw_only=True, frozen=True, array_like=True, tag=8):
     """The result of a call; or an empty one, of what is no call."""
 
-    number: int
     raw: bytes
     is_error: bool = False
     final: bool = True
 
 
-class Failed(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=9):
+class Failed(_Numbered, kw_only=True, frozen=True, array_like=True, tag=9):
     """Why a request has no result."""
 
-    number: int
     fault: Fault
 
 
-class Listed(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=10):
+class Listed(_Numbered, kw_only=True, frozen=True, array_like=True, tag=10):
     """What a discovery found, as JSON; `number` is 0 where nobody has asked for it."""
 
-    number: int
     server: str
     listing: bytes
 
@@ -152,31 +158,18 @@ class Stands(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=11)
     version: str = ""
 
 
-class Noticed(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=12):
+class Noticed(_Addressed, kw_only=True, frozen=True, array_like=True, tag=12):
     """A notice for a listener, who is to say when it was `Taken`."""
 
-    number: int
-    listener: int
     kind: str
-    params: bytes
-    method: str = ""
-    server: str = ""
 
 
-class Asked(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=13):
+class Asked(_Addressed, kw_only=True, frozen=True, array_like=True, tag=13):
     """A server's question to a listener."""
 
-    number: int
-    listener: int
-    method: str
-    params: bytes
-    server: str = ""
 
-
-class TakenBack(msgspec.Struct, kw_only=True, frozen=True, array_like=True, tag=14):
+class TakenBack(_Numbered, kw_only=True, frozen=True, array_like=True, tag=14):
     """Nobody waits for the answer to a question any more."""
-
-    number: int
 
 
 FromGuest: TypeAlias = Sending | Asking | GivenUp | Taken | Answered | Saying | Left
