@@ -268,8 +268,9 @@ def _translated() -> Iterator[None]:
 def _said(failure: grpc.aio.AioRpcError) -> GateError:
     code, message = failure.code(), failure.details() or "no reason was given"
     if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}:
-        what = f"the connection is gone: {message}"
-        return ConnectionLost(message=f"{what}; what was under way may have happened")
+        said = "outcome" in _data(failure)  # by the gateway, in its message
+        known = "" if said else "; what was under way may have happened"
+        return ConnectionLost(message=f"the connection is gone: {message}{known}")
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         return TimedOut(message=message)
     return Refused(message=message, code=_CODES.get(code, _INTERNAL), data=_data(failure))
