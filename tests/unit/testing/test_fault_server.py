@@ -44,8 +44,10 @@ WELL: tuple[dict[str, Any], ...] = (
     {"name": "inherit"},
     {"name": "progress", "count": 3},
     {"name": "crash", "when": "after"},
+    {"name": "nothing"},
+    {"name": "goaway", "code": 11},
 )
-"""Faults that a caller does not see."""
+"""Faults that a caller does not see; the last ones mean nothing but over gRPC."""
 
 ILL: tuple[tuple[dict[str, Any], int, type[GateError]], ...] = (
     ({"name": "hang"}, 0, UpstreamTimeout),
@@ -53,6 +55,7 @@ ILL: tuple[tuple[dict[str, Any], int, type[GateError]], ...] = (
     ({"name": "late"}, 1, UpstreamTimeout),
     ({"name": "progress"}, 0, UpstreamTimeout),
     ({"name": "error", "code": -32001, "text": "no"}, 0, UpstreamReplied),
+    ({"name": "broken", "text": "surrogate"}, 0, UpstreamGarbled),
     ({"name": "crash"}, 0, UpstreamLost),
     ({"name": "crash", "when": "during"}, 1, UpstreamLost),
 )
