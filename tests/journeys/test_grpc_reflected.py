@@ -88,6 +88,10 @@ async def test_methods_of_all_four_kinds_are_listed_and_called(tmp_path: Path, m
         wrong = await within(client.call_tool(name("GetOrder"), {"nummer": 7}), START)
         assert wrong.is_error
         assert "nummer" in words(wrong)
+        large = {"number": str(2**63)}  # a pattern cannot say how large
+        refused = await within(client.call_tool(name("GetOrder"), large), START)
+        assert refused.is_error
+        assert "/number" in words(refused)
     rows = gateway.home.audit_rows()
     assert len(rows) >= 5
 
