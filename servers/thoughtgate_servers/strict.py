@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 
 MAX_DEPTH = 64
 """Arrays and objects inside one another."""
+MAX_DIGITS = 4_000
+"""Reading an integer takes the square of its digits; Python itself stops at 4,300."""
 
 
 class NotStrict(Exception):
@@ -60,7 +62,15 @@ def _float(text: str) -> float:
     return value
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_float)
+def _integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise NotStrict(why=f"an integer has more than {MAX_DIGITS} digits")
+    return int(text)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_float, parse_int=_integer
+)
 
 
 def _refuse_surrogates(value: Any) -> None:

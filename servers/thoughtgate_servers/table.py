@@ -23,6 +23,8 @@ LIST_TTL_MS = 60_000
 """How long a client may keep the tool list."""
 CALL_ID = "thoughtgate/idempotencyKey"
 """Where in `_meta` a caller names a call that it may send again."""
+HONOURS = "thoughtgate/idempotency"
+"""Where a tool says `key`: it keeps in mind by itself what it did under such a name."""
 
 
 class ToolFailed(Exception):

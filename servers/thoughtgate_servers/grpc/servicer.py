@@ -20,7 +20,17 @@ from thoughtgate_servers.grpc import messages, refusals
 from thoughtgate_servers.grpc.recorded import KEPT_SECONDS, MAX_CALL_ID, Recorded
 from thoughtgate_servers.grpc.refusals import Refusal, Refused, refuse
 from thoughtgate_servers.schemas import whole
-from thoughtgate_servers.table import LIST_TTL_MS, Effect, Request, Table, Tool, rising, run
+from thoughtgate_servers.table import (
+    CALL_ID,
+    HONOURS,
+    LIST_TTL_MS,
+    Effect,
+    Request,
+    Table,
+    Tool,
+    rising,
+    run,
+)
 
 MAX_ARGUMENTS = 4 * 1024 * 1024
 MAX_RUNNING = 256
@@ -228,7 +238,9 @@ async def _nobody(_done: float, _total: float | None, _message: str | None) -> N
 
 
 def _recordable(tool: Tool, asked: Request) -> bool:
-    return bool(asked.call_id) and tool.effect is not Effect.READ
+    """Say whether a call must not be made twice, and the tool does not see to that by itself."""
+    own_memory = tool.meta.get(HONOURS) == "key" and CALL_ID in asked.meta
+    return bool(asked.call_id) and tool.effect is not Effect.READ and not own_memory
 
 
 def _failure(call: _Call) -> Refusal:

@@ -17,7 +17,7 @@ from thoughtgate_servers.notify.posting import Answered, NotSent, Posted, Poster
 from thoughtgate_servers.notify.targets import Target, Targets
 from thoughtgate_servers.notify.turns import Turns
 from thoughtgate_servers.schemas import Schema, array, flag, integer, nullable, record, text
-from thoughtgate_servers.table import CALL_ID, Effect, Reply, Request, Tool, ToolFailed
+from thoughtgate_servers.table import CALL_ID, HONOURS, Effect, Reply, Request, Tool, ToolFailed
 
 KEY = CALL_ID
 """Where in `_meta` a caller puts the key."""
@@ -73,7 +73,7 @@ class NotifyTools:
 
     def table(self) -> tuple[Tool, ...]:
         """Return the rows of the server's table."""
-        honours = {"thoughtgate/idempotency": "key"}
+        honours = {HONOURS: "key"}
         return (
             Tool(
                 name="send_webhook",

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -203,6 +204,17 @@ async def test_the_same_call_again_is_answered_from_memory() -> None:
     assert unnamed[0] != unnamed[1]
     assert read[0] != read[1]
     assert [request.call_id for request in bench.seen] == ["c", "", "", "r", "r"]
+
+
+async def test_a_tool_with_a_memory_of_its_own_decides_what_is_done_again() -> None:
+    bench = Bench()
+    tool = replace(bench.tool("note"), meta={"thoughtgate/idempotency": "key"})
+    meta = b'{"thoughtgate/idempotencyKey": "k"}'
+    async with stub_of([tool]) as stub:
+        keyed = [await result(stub, asking("note", call_id="k", meta_json=meta)) for _ in range(2)]
+        plain = [await result(stub, asking("note", call_id="c")) for _ in range(2)]
+    assert keyed[0] != keyed[1]
+    assert plain[0] == plain[1]
 
 
 async def test_a_call_that_still_runs_is_not_begun_again() -> None:
