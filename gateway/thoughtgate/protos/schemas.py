@@ -321,11 +321,11 @@ def _choices(members: list[Field]) -> list[Schema]:
     for field in members:
         for name in filter(None, (field.name, field.alias)):
             if field.takes_null:
-                chosen.append({"required": [name]})
+                chosen.append({"title": name, "required": [name]})
                 unset[name] = False
             else:
                 here = {name: {"not": {"type": "null"}}}
-                chosen.append({"required": [name], "properties": here})
+                chosen.append({"title": name, "required": [name], "properties": here})
                 unset[name] = {"type": "null"}
     return chosen if _is_needed(members) else [*chosen, {"properties": unset}]
 

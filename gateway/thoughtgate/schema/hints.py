@@ -32,7 +32,9 @@ def hint(finding: Finding, siblings: JsonValue, *, optional: bool) -> str:
     if finding.value is None and optional:
         return "omit it instead of null"
     if finding.keyword == "type":
-        return _converted(finding.value, finding.argument)
+        schema = finding.schema
+        options = schema.get("enum") if isinstance(schema, dict) else None
+        return _converted(finding.value, finding.argument, options)
     if finding.keyword in {"enum", "const"}:
         return _option(finding)
     return ""
@@ -78,7 +80,8 @@ def _renamed(finding: Finding, siblings: JsonValue) -> str:
 def _option(finding: Finding) -> str:
     options: Sequence[Any] = finding.argument if finding.keyword == "enum" else [finding.argument]
     if not isinstance(finding.value, str):
-        return _converted(finding.value, sorted({json_type(option) for option in options}))
+        kinds = sorted({json_type(option) for option in options})
+        return _converted(finding.value, kinds, list(options))
     found = closest(finding.value, (item for item in options if isinstance(item, str)))
     if found:
         return f"did you mean {preview(found)}?"
@@ -86,11 +89,13 @@ def _option(finding: Finding) -> str:
     return f"send {preview(plain)}, not {preview(finding.value)}" if plain in options else ""
 
 
-def _converted(value: JsonValue, names: Any) -> str:
-    """Say how the value would be written in the type that is wanted."""
+def _converted(value: JsonValue, names: Any, options: JsonValue) -> str:
+    """Say how the value would be written in the type that is wanted, if it is an option then."""
     if isinstance(value, str):
         return _unquoted(value, names)
     if has_type("", names) and isinstance(value, int | float):
+        if isinstance(options, list) and preview(value) not in options:
+            return ""
         return f"send {preview(preview(value))}, not {preview(value)}"
     if has_type([], names) and value is not None:
         return "send an array, even of one item"

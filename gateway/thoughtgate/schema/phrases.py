@@ -171,9 +171,19 @@ def _required(finding: Finding, root: JsonValue) -> str:
 def _union(finding: Finding, root: JsonValue) -> str:
     argument = finding.argument
     if isinstance(argument, tuple):
-        numbers = ", ".join(str(index + 1) for index in argument[:MAX_NAMES])
-        return f"exactly one of the alternatives; this matches numbers {numbers}"
+        matched = _matched(argument[:MAX_NAMES], finding.schema)
+        return f"exactly one of the alternatives; this matches {matched}"
     return _alternatives(argument[:MAX_NAMES], root) if isinstance(argument, list) else "a value"
+
+
+def _matched(indexes: tuple[int, ...], schema: JsonValue) -> str:
+    """Name alternatives by their titles, or by their numbers when one has none."""
+    parts = schema.get("oneOf") if isinstance(schema, dict) else None
+    found = [parts[index] for index in indexes] if isinstance(parts, list) else []
+    titles = [part.get("title") for part in found if isinstance(part, dict)]
+    if titles and len(titles) == len(indexes) and all(isinstance(one, str) for one in titles):
+        return _cut(" and ".join(map(preview, titles)), 400)
+    return "numbers " + ", ".join(str(index + 1) for index in indexes)
 
 
 def _count(text: str) -> Callable[[Finding, JsonValue], str]:

@@ -14,7 +14,9 @@ from thoughtgate.protos import schemas
 from thoughtgate.protos.descriptors import Descriptors, Method, decode, encode
 from thoughtgate.protos.tools import tool_name, tool_of
 from thoughtgate.schema import graph, lint
+from thoughtgate.schema.checks import Check
 from thoughtgate.schema.dialects import DRAFT_2020_12
+from thoughtgate.schema.limits import Profile, limit
 from thoughtgate.schema.registration import admit, normalise_input
 
 File = descriptor_pb2.FileDescriptorProto
@@ -98,6 +100,26 @@ def test_a_recursive_message_is_defined_once() -> None:
     schema = descriptors().schemas.accepted(descriptors().message("kinds.v1.Tree"))
     assert sorted(schema["$defs"]) == ["kinds.v1.Leaf", "kinds.v1.Tree"]
     assert schema["properties"]["left"] == {"$ref": "#/$defs/kinds.v1.Tree"}
+
+
+@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("name", ["Scalars", "Choice", "Tree", "Maps", "WellKnown", "Holder"])
+def test_every_provider_can_be_shown_the_schema(name: str, profile: Profile) -> None:
+    schema = descriptors().schemas.accepted(descriptors().message(f"kinds.v1.{name}"))
+    admit(limit(schema, profile).schema)
+
+
+def test_a_model_is_told_which_members_of_a_oneof_are_too_many() -> None:
+    schema = descriptors().schemas.accepted(descriptors().message("kinds.v1.Choice"))
+    (problem,) = Check(schema).problems({"text": "a", "small": {}})
+    assert problem.expected.endswith('this matches "text" and "small"')
+
+
+def test_a_number_for_an_enum_is_not_told_to_be_put_in_quotes() -> None:
+    schema = descriptors().schemas.accepted(descriptors().message("kinds.v1.Scalars"))
+    problems = Check(schema).problems({"colour": 1})
+    assert {problem.hint for problem in problems} == {""}
+    assert '"COLOUR_RED"' in problems[0].expected
 
 
 def test_the_limits_are_those_of_a_registered_schema() -> None:

@@ -200,6 +200,8 @@ def test_a_null_for_a_required_member_is_not_to_be_omitted() -> None:
         ({"anyOf": [{"type": "integer"}, {"const": "all"}]}, "z", 'integer or exactly "all"'),
         ({"oneOf": [{"minimum": 1}, {"minimum": 2}]}, 3,
          "exactly one of the alternatives; this matches numbers 1, 2"),
+        ({"oneOf": [{"title": "low", "minimum": 1}, {"title": "high", "minimum": 2}]}, 3,
+         'exactly one of the alternatives; this matches "low" and "high"'),
         ({"unevaluatedItems": False}, [1], "no item here"),
     ],
 )  # fmt: skip
