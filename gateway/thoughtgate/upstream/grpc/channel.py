@@ -51,6 +51,8 @@ class _Stream(Protocol):
 
     def read(self) -> Awaitable[object]: ...
 
+    def code(self) -> Awaitable[object]: ...
+
     def cancel(self) -> bool: ...
 
 
@@ -261,6 +263,20 @@ class Answers:
         if isinstance(outcome, UpstreamError):
             raise outcome
         return outcome if isinstance(outcome, bytes) else None
+
+    async def over(self, seconds: float) -> bool:
+        """Tell whether the server ends the stream within so many seconds, well or badly.
+
+        That costs less than asking for a message that does not come; `next` then says which.
+        """
+        if self._call is None:
+            return True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._call.code()
+        except TimeoutError:
+            return False
+        return True
 
 
 def _opener(

@@ -32,6 +32,9 @@ _log = logging.getLogger(__name__)
 
 CALL_TOOL = "/thoughtgate.tools.v1.ToolServer/CallTool"
 
+SOON = 0.05
+"""Seconds in which nearly every server ends a call; one that sends more does not end it."""
+
 END = 2.0
 """Seconds in which a server must end a call that it has given the result of."""
 
@@ -151,6 +154,9 @@ def read_result(said: tool_server_pb2.CallResult) -> Reply:
 async def _end(answers: Answers) -> None:
     """Return when the call is over; a server that leaves it open is not waited for."""
     try:
+        if await answers.over(SOON):
+            await answers.next()  # raises what it ended in
+            return
         async with asyncio.timeout(END):
             more = await answers.next()
     except TimeoutError:
