@@ -12,7 +12,6 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError
 
 from thoughtgate.core.errors import ConfigError, SchemaRejected, UpstreamGarbled
-from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import GrpcTransport
 from thoughtgate.protos.descriptors import Descriptors, Method
 from thoughtgate.protos.tools import tool_of
@@ -26,6 +25,9 @@ MAX_METHODS = 2_000
 
 DESCRIBED = "descriptor set"
 """What stands for the version of reflection where a file stands for it."""
+
+MAX_BYTES = 16 * 1024 * 1024
+"""Bytes of their definitions after which no more of them do."""
 
 MAX_SET = 32 * 1024 * 1024
 """Bytes of the largest descriptor set that is read."""
@@ -52,19 +54,19 @@ class Declared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offered:
-    """The methods by the names of their tools; `tools` are the tools in their order.
+    """The methods by the names of their tools; `tools` is the JSON of each, in their order.
 
-    `digest` is the same for two that were made of the same files.
+    `digest` is that of what was declared.
     """
 
     digest: str
     descriptors: Descriptors
     methods: dict[str, Method] = field(default_factory=dict)
-    tools: list[JsonObject] = field(default_factory=list)
+    tools: list[bytes] = field(default_factory=list)
 
     def page(self) -> bytes:
         """Return the result of `tools/list`."""
-        return dumps({"tools": self.tools})
+        return b"".join((b'{"tools":[', b",".join(self.tools), b"]}"))
 
 
 def offer(declared: Declared, transport: GrpcTransport) -> Offered:
@@ -78,13 +80,15 @@ def offer(declared: Declared, transport: GrpcTransport) -> Offered:
     except SchemaRejected as error:
         raise UpstreamGarbled(message=f"its descriptors cannot be used: {error.message}") from None
     made = Offered(digest=declared.digest, descriptors=descriptors)
+    size = 0
     for method in _methods(declared, descriptors, transport):
-        if len(made.methods) == MAX_METHODS:
-            _log.warning("only the first %d methods become tools", MAX_METHODS)
+        if len(made.methods) == MAX_METHODS or size > MAX_BYTES:
+            _log.warning("only the first %d methods become tools", len(made.methods))
             break
         tool = tool_of(method, descriptors, streaming=transport.streaming)
         if made.methods.setdefault(tool["name"], method) is method:
-            made.tools.append(tool)
+            made.tools.append(dumps(tool))
+            size += len(made.tools[-1])
     if not made.methods:
         raise UpstreamGarbled(message=_nothing(declared.services, transport))
     return made

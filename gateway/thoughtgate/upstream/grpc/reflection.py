@@ -4,6 +4,7 @@ Never takes more than its bounds, and never leaves the stream of questions open.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from google.protobuf.message import DecodeError
 from thoughtgate.core.errors import UpstreamGarbled, UpstreamRefused
 from thoughtgate.upstream.grpc.channel import Answers, Connection
 from thoughtgate_proto.reflection.v1.reflection_pb2 import ReflectionRequest, ReflectionResponse
+
+_log = logging.getLogger(__name__)
 
 VERSIONS = ("grpc.reflection.v1", "grpc.reflection.v1alpha")
 """The versions that are tried, the newest first; their messages have one shape."""
@@ -118,11 +121,12 @@ class _Talk:
         self._sought: set[str] = set()
 
     async def declared(self, services: Sequence[str]) -> None:
-        """Fetch the files that declare services, and all that those import."""
+        """Fetch the files that declare services, and all that those import.
+
+        Some servers list services that they do not declare: those are left out, unless all are.
+        """
         for name in services:
-            if name not in self._services:
-                question = ReflectionRequest(file_containing_symbol=name)
-                self._take(await self._answer(question), f"service {name}")
+            await self._declared(name, needed=name == services[-1] and not self._files)
         while self._imports:
             name = self._imports.pop()
             if name in self._files:
@@ -130,6 +134,15 @@ class _Talk:
             answer = await self._answer(ReflectionRequest(file_by_filename=name))
             if answer.WhichOneof("answer") == "files":  # else a file that everybody knows
                 self._take(answer, f"file {name}")
+
+    async def _declared(self, service: str, *, needed: bool) -> None:
+        if service in self._services:
+            return
+        answer = await self._answer(ReflectionRequest(file_containing_symbol=service))
+        if answer.WhichOneof("answer") == "failure" and not needed:
+            _log.warning("a gRPC server lists the service %s and does not declare it", service)
+            return
+        self._take(answer, f"service {service}")
 
     def ordered(self) -> tuple[bytes, ...]:
         """Return the files in the order of their names."""

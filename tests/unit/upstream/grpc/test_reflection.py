@@ -131,6 +131,20 @@ async def test_an_import_that_the_server_does_not_have_is_left_out() -> None:
     assert names(await asked(reflector)) == ["shop/orders.proto"]
 
 
+@pytest.mark.parametrize("services", [("a.Ghost", ORDERS), (ORDERS, "a.Ghost")])
+async def test_a_service_that_is_listed_and_not_declared_is_left_out(
+    services: tuple[str, str],
+) -> None:
+    told = await asked(Reflector(files_of(orders_set()), services), wanted=services)
+    assert names(told) == ["shop/money.proto", "shop/orders.proto"]
+
+
+async def test_services_of_which_none_is_declared_are_an_error() -> None:
+    ghosts = ("a.Ghost", "b.Ghost")
+    with pytest.raises(UpstreamGarbled, match=r"b\.Ghost \(error 5\)"):
+        await asked(Reflector(files_of(orders_set()), ghosts), wanted=ghosts)
+
+
 async def test_files_that_import_one_another_end_after_each_was_asked_for_once() -> None:
     reflector = Reflector(dict(chain(6)), ["chain.Loop"])
     told = await asked(reflector, wanted=("chain.Loop",))
