@@ -1,6 +1,8 @@
 """The shipped servers as processes that speak gRPC: announced, over TLS, stopped gently."""
 
 import asyncio
+import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,11 +17,28 @@ from tests.support.waiting import within
 from thoughtgate_proto.tools.v1 import tool_server_pb2 as pb
 from thoughtgate_proto.tools.v1.tool_server_pb2_grpc import ToolServerStub
 
+HANGS = """
+import threading
+from thoughtgate_servers.native import Call, ToolServer
+server = ToolServer("hangs")
+@server.tool()
+def hang(call: Call) -> None:
+    call.report(1)
+    threading.Event().wait()
+server.main()
+"""
+
+
+def files(*arguments: str) -> list[str]:
+    return command("files", *arguments)
+
 
 @asynccontextmanager
-async def running(*arguments: str) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+async def running(*program: str) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
     process = await asyncio.create_subprocess_exec(
-        *command("files", "--grpc", "127.0.0.1:0", *arguments),
+        *program,
+        "--grpc",
+        "127.0.0.1:0",
         env={**environment()},
         stdin=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
@@ -49,7 +68,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def test_a_process_serves_and_stops_with_0_though_a_watcher_stays(tmp_path: Path) -> None:
-    async with running("--root", str(tmp_path)) as (url, process):
+    async with running(*files("--root", str(tmp_path))) as (url, process):
         assert url.startswith("grpc://127.0.0.1:")
         async with aio.insecure_channel(url.partition("://")[2]) as channel:
             stub = ToolServerStub(channel)
@@ -75,7 +94,7 @@ async def test_only_clients_of_the_authority_are_served(tmp_path: Path, certific
         "private_key": file("client.example.key"),
         "certificate_chain": file("client.example.pem"),
     }
-    async with running("--root", str(tmp_path), *tls) as (url, _):
+    async with running(*files("--root", str(tmp_path), *tls)) as (url, _):
         scheme, _, target = url.partition("://")
         assert scheme == "grpcs"
         for given, served in ((pair, True), ({}, False)):
@@ -88,3 +107,20 @@ async def test_only_clients_of_the_authority_are_served(tmp_path: Path, certific
                     with pytest.raises(aio.AioRpcError) as caught:
                         await within(asked)
                     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_whoever_does_not_want_to_wait_for_a_tool_says_so_twice() -> None:
+    async with (
+        running(sys.executable, "-c", HANGS) as (url, process),
+        aio.insecure_channel(url.partition("://")[2]) as channel,
+    ):
+        stub = ToolServerStub(channel)
+        watch = stub.WatchTools(pb.WatchToolsRequest())
+        call = stub.CallTool(pb.CallToolRequest(name="hang", want_progress=True))
+        await within(watch.read())
+        await within(call.read())
+        process.terminate()
+        assert await within(watch.read()) is aio.EOF
+        process.terminate()
+        assert await within(process.wait(), START) == -signal.SIGTERM
+        call.cancel()

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import sqlite3
+import sys
 import xml.etree.ElementTree as ET
 from contextlib import closing
 from pathlib import Path
@@ -408,3 +409,16 @@ async def test_without_a_place_to_write_nothing_offers_to(folder: Path) -> None:
     tools = DataTools(sandbox=Sandbox([folder]), out=None, limits=Limits()).table()
     assert [tool.name for tool in tools] == ["query", "describe", "statistics", "chart"]
     assert "name" not in tools[-1].input_schema["properties"]
+
+
+async def test_without_duckdb_databases_are_read_and_files_say_what_to_install(
+    tools: tuple[Tool, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    for name in ("duckdb_engine", "parquet"):
+        monkeypatch.delitem(sys.modules, f"thoughtgate_servers.data.{name}", raising=False)
+    asked: dict[str, Any] = {"source": "shop.db", "sql": "SELECT 1", "name": "e", "format": "csv"}
+    assert data(await ask(tools, "export", **asked))["rows"] == 1
+    for more in ({"source": "exact.parquet"}, {"source": ".", "format": "parquet"}):
+        refused = await ask(tools, "export", **{**asked, **more})
+        assert "pip install 'thoughtgate[data]'" in text(refused)
