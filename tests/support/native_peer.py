@@ -217,9 +217,11 @@ async def serving(
     address: str = "127.0.0.1:0",
     proof: grpc.ServerCredentials | None = None,
     more: grpc.GenericRpcHandler | None = None,
+    age: float = 3600.0,
 ) -> AsyncIterator[int]:
-    """Serve a peer; yields its port."""
-    server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+    """Serve a peer; yields its port. Connections are ended after so many seconds."""
+    options = [("grpc.so_reuseport", 0), ("grpc.max_connection_age_ms", int(age * 1000))]
+    server = grpc.aio.server(options=options)
     stubs.add_ToolServerServicer_to_server(peer, server)
     if more is not None:
         server.add_generic_rpc_handlers((more,))

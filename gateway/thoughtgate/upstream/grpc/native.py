@@ -144,10 +144,15 @@ class NativeLink:
         """Do nothing: in this protocol a client has nothing to tell."""
 
     async def watch(self, changed: Changed) -> str:
-        """Follow the revision of the tools until the server cannot be reached; see `Link.watch`."""
+        """Follow the revision of the tools until the server cannot be reached; see `Link.watch`.
+
+        Behind a new connection may be another server, which numbers its revisions anew.
+        """
         self._changed = changed
         following = asyncio.get_running_loop().create_task(self._follow(changed))
-        over = asyncio.get_running_loop().create_task(self._connection.over())
+        over = asyncio.get_running_loop().create_task(
+            self._connection.over(lambda: changed("tools"))
+        )
         try:
             await asyncio.wait((following, over), return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -98,6 +98,22 @@ async def test_a_connection_that_breaks_is_opened_again_and_the_list_read(
             assert await made.call("echo", {"n": 2}) == {"n": 2}
 
 
+async def test_a_server_that_ends_its_connections_now_and_then_loses_no_call(
+    peer: NativePeer,
+) -> None:
+    async with serving(peer, age=0.2) as port, rig(at(port)) as made:
+        await within(made.upstreams.discover("peer"))
+        listed = peer.listed
+        sending = asyncio.ensure_future(made.send("wait"))
+        await until(lambda: peer.listed > listed)  # another connection: perhaps another server
+        for n in range(20):
+            assert await made.call("echo", {"n": n}) == {"n": n}
+        assert not sending.done()
+        sending.cancel()
+        await until(lambda: not peer.waiting)
+    assert UpstreamState.DEGRADED not in {status.state for status in made.statuses}
+
+
 async def test_a_write_that_was_under_way_is_lost_and_not_sent_again(peer: NativePeer) -> None:
     again = NativePeer()
     async with rig() as made:
