@@ -82,7 +82,6 @@ async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> No
             sessions = sessions_of(app)
             admin = await asyncio.to_thread(admin_face, app, sessions, environ)
             await first_listings(app, say)
-            keep_for_good()
             face = await asyncio.to_thread(face_settings, app)
             front = McpFront(app.gateway, sessions, face)
             here = presence_of(address(listening), VERSION, grpc=grpc_address(settled))
@@ -91,6 +90,7 @@ async def serve_http(loaded: Loaded, environ: Mapping[str, str], say: Say) -> No
                 faces(app, front, face) as both,
             ):
                 await both.open()
+                keep_for_good()
                 served = uvicorn_config(app, Front(front, admin))
                 ready = partial(say_where, here, say)
                 server = Server(served, both, app, ready, reloader.begin)
