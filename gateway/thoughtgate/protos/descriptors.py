@@ -15,6 +15,7 @@ from thoughtgate.core.json import JsonObject, JsonValue
 from thoughtgate.core.tools import Effect
 from thoughtgate.protos import files as protofiles
 from thoughtgate.protos.comments import comments_of
+from thoughtgate.protos.fields import SPECIAL, is_entry
 from thoughtgate.protos.reading import Readers
 from thoughtgate.protos.schemas import Schemas
 from thoughtgate.protos.writing import Writers
@@ -89,6 +90,7 @@ class Descriptors:
                 names.extend(protofiles.messages_of(file))
             scope = f"{file.package}." if file.package else ""
             services.extend(scope + service.name for service in file.service)
+        _check_special(pool)
         return cls(
             pool,
             {name: _methods(pool, name, comments) for name in services},
@@ -157,6 +159,36 @@ def _add(pool: descriptor_pool.DescriptorPool, file: FileDescriptorProto) -> Non
             f"{str(error)[-200:]}",
             pointer=file.name,
         ) from None
+
+
+def _check_special(pool: descriptor_pool.DescriptorPool) -> None:
+    """Refuse well-known types that are others than everybody's: their JSON is not of fields."""
+    ours = descriptor_pool.Default()
+    for name in SPECIAL:
+        try:
+            found = pool.FindMessageTypeByName(name)
+        except KeyError:
+            continue
+        if _fields_of(found) != _fields_of(ours.FindMessageTypeByName(name)):
+            raise SchemaRejected(
+                rule="bad_descriptor",
+                message=f"what the descriptors call {name} is not the well-known type",
+                pointer=name,
+            )
+
+
+def _fields_of(message: Descriptor) -> list[tuple[str, int, int, bool, object]]:
+    """Return what must agree; the entry of a map counts by its fields, however it is called."""
+    return [
+        (one.name, one.number, one.type, one.is_repeated, _held(one.message_type))
+        for one in message.fields
+    ]
+
+
+def _held(kind: Descriptor | None) -> object:
+    if kind is None:
+        return None
+    return _fields_of(kind) if is_entry(kind) else kind.full_name
 
 
 def _methods(

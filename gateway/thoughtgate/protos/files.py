@@ -90,17 +90,6 @@ def read(files: Iterable[bytes]) -> dict[str, File]:
     return read
 
 
-def missing(files: Iterable[bytes]) -> tuple[str, ...]:
-    """Return the names of files that these import, that are not among them and not well known.
-
-    Raises:
-        SchemaRejected: One cannot be read.
-    """
-    read = {file.name: file for file in map(_parsed, files)}
-    wanted = {name for file in read.values() for name in file.dependency}
-    return tuple(sorted(wanted - read.keys() - WELL_KNOWN.keys()))
-
-
 def ordered(files: Mapping[str, File]) -> list[File]:
     """Return the files, each after all that it imports.
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 
 from thoughtgate.protos.demands import Asked, Demand, of_bytes, of_moment, of_number, of_text
-from thoughtgate.protos.fields import QUOTED, RANGES, Field, enum_of, is_message
+from thoughtgate.protos.fields import QUOTED, RANGES, WRAPPERS, Field, enum_of, is_message
 from thoughtgate.protos.kinds import Schema
 from thoughtgate.protos.options import behaviors_of, rules_of
 
@@ -178,7 +178,7 @@ def _fits(descriptor: FieldDescriptor, kind: str) -> bool:
 def _unwrapped(descriptor: FieldDescriptor) -> FieldDescriptor:
     """Return the scalar inside a wrapper."""
     kind = descriptor.message_type
-    if kind is None or kind.file.name != "google/protobuf/wrappers.proto":
+    if kind is None or kind.full_name not in WRAPPERS:
         return descriptor
     return kind.fields_by_name["value"]
 

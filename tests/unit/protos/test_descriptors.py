@@ -8,7 +8,6 @@ from google.protobuf import descriptor_pb2, timestamp_pb2
 from tests.support.protos import NAMES, compiled, descriptors
 from thoughtgate.core.errors import Missing, SchemaRejected
 from thoughtgate.core.tools import Effect
-from thoughtgate.protos import files
 from thoughtgate.protos.descriptors import Descriptors, decode, encode
 
 File = descriptor_pb2.FileDescriptorProto
@@ -53,9 +52,6 @@ def test_a_missing_file_is_named() -> None:
         Descriptors.of(raw(file("a.proto", "gone.proto")))
     assert caught.value.rule == "missing_file"
     assert caught.value.pointer == "gone.proto"
-    assert files.missing(raw(file("a.proto", "gone.proto", "google/protobuf/any.proto"))) == (
-        "gone.proto",
-    )
 
 
 def _nested(levels: int) -> File:
@@ -93,6 +89,29 @@ def test_a_file_that_does_not_hold_together_is_named() -> None:
     with pytest.raises(SchemaRejected) as caught:
         Descriptors.of(raw(broken))
     assert (caught.value.rule, caught.value.pointer) == ("bad_descriptor", "broken.proto")
+
+
+def _own_timestamp(*fields: str) -> list[bytes]:
+    made = file("own.proto")
+    made.package = "google.protobuf"
+    message = made.message_type.add(name="Timestamp")
+    for number, name in enumerate(fields, start=1):
+        kind = 3 if name == "seconds" else 5
+        message.field.add(name=name, number=number, label=1, type=kind)
+    return raw(made)
+
+
+def test_a_well_known_type_in_a_file_of_another_name_is_the_same_type() -> None:
+    held = Descriptors.of(_own_timestamp("seconds", "nanos"))
+    value = {"value": "1970-01-01T00:00:01Z"}
+    wire = encode(held, "google.protobuf.Timestamp", value)
+    assert decode(held, "google.protobuf.Timestamp", wire) == value
+
+
+def test_a_well_known_type_that_is_another_one_is_refused() -> None:
+    with pytest.raises(SchemaRejected) as caught:
+        Descriptors.of(_own_timestamp("seconds", "minutes"))
+    assert caught.value.pointer == "google.protobuf.Timestamp"
 
 
 def test_ten_thousand_messages_are_taken() -> None:
