@@ -86,6 +86,7 @@ async def _serve(asked: argparse.Namespace) -> None:
     starting = Request(id=0, method=START, params={})
     await server.strike(Turn(server=server, request=starting, era=Era.HANDSHAKE, out=out), _begin)
     if asked.grpc is not None:
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # standard error is for what was asked
         # imported only now: a fake over stdio starts many times, and needs none of it
         await import_module("thoughtgate.testing.grpc_host").serve_grpc(server, asked.grpc)
     elif asked.http is None:
