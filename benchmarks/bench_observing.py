@@ -15,16 +15,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.bench_calls import NULL_MS
 from benchmarks.clients import ERAS
 from benchmarks.gateway import Stand, gateway, stand
 from benchmarks.load import Load, Measured, Watch, errors, measure, middle
 from benchmarks.processes import free_port, own, process
 from benchmarks.report import Bar, Report, Row, arguments, finish, positive
+from benchmarks.ways import NULL, NULL_MS
 
 TITLE = "What validation, tracing and audit cost"
 KIND = "fast"
-ALL, NONE, NULL = "all on", "all off", "null ASGI hop"
+ALL, NONE = "all on", "all off"
 WITHOUT: Mapping[str, Sequence[str]] = {
     ALL: (),
     "no validation": ("validation",),

@@ -6,7 +6,7 @@ Never counts a call whose reply is not what was asked for: every content is look
 import asyncio
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,11 +26,13 @@ BREATH, CALM = 0.25, 0.003
 class Load:
     """What to send: `calls` in all over `sessions`, after `warmup` each, to the tools by turns.
 
-    `expected` is what a good result holds. `command` instead of `url` starts a child.
+    `expected` is what a good result holds. `command` instead of `url` starts a child; `client`
+    instead of both makes one client that all sessions share.
     """
 
     url: str = ""
     command: Sequence[str] = ()
+    client: Callable[[], Client] | None = None
     tools: Sequence[str] = ("echo",)
     arguments: Mapping[str, Any] = field(default_factory=lambda: {"text": "hello"})
     expected: bytes = b'"text":"hello"'
@@ -125,6 +127,8 @@ def _number(one: Measured, what: str) -> float:
 
 def sessions_of(load: Load) -> Sequence[Client]:
     """Return the sessions of a load, not yet open; those of a child share its pipe."""
+    if load.client is not None:
+        return [load.client()] * load.sessions
     if load.command:
         return [Pipe(load.command, load.era)] * load.sessions
     return [HttpClient(load.url, load.era, load.plain) for _ in range(load.sessions)]
