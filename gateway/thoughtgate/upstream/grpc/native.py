@@ -23,14 +23,9 @@ from thoughtgate.core.json import JsonObject, JsonValue
 from thoughtgate.core.servers import Era
 from thoughtgate.core.tools import Tool
 from thoughtgate.upstream.grpc.channel import Connection
-from thoughtgate.upstream.grpc.native_call import (
-    CALL_TOOL,
-    reply_of,
-    request_of,
-    seconds_for,
-    trace_metadata,
-)
+from thoughtgate.upstream.grpc.native_call import CALL_TOOL, reply_of, request_of
 from thoughtgate.upstream.grpc.native_list import read_tools
+from thoughtgate.upstream.grpc.sending import seconds_for, trace_metadata
 from thoughtgate.upstream.ports import Changed, Counts, Identity, Peer
 from thoughtgate.wire import codes, methods
 from thoughtgate.wire.messages import Reply

@@ -19,9 +19,7 @@ from thoughtgate.core.errors import (
 )
 from thoughtgate.core.json import JsonValue
 from thoughtgate.core.tools import Tool
-from thoughtgate.core.traces import format_traceparent
 from thoughtgate.upstream.grpc.channel import Answers
-from thoughtgate.upstream.grpc.metadata import Metadata
 from thoughtgate.upstream.ports import Counts
 from thoughtgate.wire import methods
 from thoughtgate.wire.messages import Reply
@@ -39,8 +37,6 @@ END = 2.0
 """Seconds in which a server must end a call that it has given the result of."""
 
 _EXACT = 2.0**53
-_SHARE = 20
-_MARGIN = 0.05
 
 
 def request_of(call: Call, tool: Tool, limit: int | None) -> bytes:
@@ -67,26 +63,6 @@ def request_of(call: Call, tool: Tool, limit: int | None) -> bytes:
         want_progress=call.wants_progress,
         meta_json=dumps(meta) if meta else b"",
     ).SerializeToString()
-
-
-def trace_metadata(call: Call) -> Metadata:
-    """Return the metadata that tells a server which span is its parent."""
-    if call.trace is None:
-        return ()
-    parent = ("traceparent", format_traceparent(call.trace))
-    state = call.trace.state
-    if not state or not (state.isascii() and state.isprintable()):
-        return (parent,)
-    return (parent, ("tracestate", state.strip()))
-
-
-def seconds_for(call: Call, now: float) -> float:
-    """Return the deadline for a call's RPC: a little before our own, so that the server knows it.
-
-    The margin is small where there is little time.
-    """
-    seconds = min(call.deadline - now, call.found.call_timeout)
-    return max(seconds - min(_MARGIN, seconds / _SHARE), 0.001)
 
 
 async def reply_of(answers: Answers, call: Call, counts: Counts) -> Reply:

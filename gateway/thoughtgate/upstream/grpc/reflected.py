@@ -24,7 +24,6 @@ from thoughtgate.protos.descriptors import Method, decode
 from thoughtgate.upstream.grpc.carrying import Trip, answered, streamed
 from thoughtgate.upstream.grpc.channel import Connection, connect
 from thoughtgate.upstream.grpc.metadata import Metadata
-from thoughtgate.upstream.grpc.native_call import seconds_for, trace_metadata
 from thoughtgate.upstream.grpc.offered import (
     DESCRIBED,
     Declared,
@@ -34,6 +33,7 @@ from thoughtgate.upstream.grpc.offered import (
     wanted_of,
 )
 from thoughtgate.upstream.grpc.reflection import reflect
+from thoughtgate.upstream.grpc.sending import seconds_for, trace_metadata
 from thoughtgate.upstream.grpc.spelling import messages_of, reply_of, told_of
 from thoughtgate.upstream.home import Home
 from thoughtgate.upstream.opening import Means
