@@ -68,11 +68,10 @@ class Readers:
         Raises:
             UpstreamGarbled: The bytes are no such message, or one that JSON cannot say.
         """
-        source: Any = message_factory.GetMessageClass(message)()
+        kind = message_factory.GetMessageClass(message)
         self.level = self.members = 0
         try:
-            source.ParseFromString(wire)
-            read = self.read(message)(source)
+            read = self.read(message)(kind.FromString(wire))
         except DecodeError:
             raise UpstreamGarbled(
                 message=f"the server sent bytes that are no {message.full_name}"
@@ -108,8 +107,7 @@ class Readers:
             return {}
         try:
             kind = self.pool.FindMessageTypeByName(url.rpartition("/")[2])
-            inner: Any = message_factory.GetMessageClass(kind)()
-            inner.ParseFromString(message.value)
+            inner = message_factory.GetMessageClass(kind).FromString(message.value)
         except (KeyError, DecodeError):
             return {"@type": url, "value": base64.b64encode(message.value).decode()}
         self.enter()
@@ -146,9 +144,10 @@ class Readers:
 class _Members:
     """Reads a message as an object of its fields; those without presence are always there."""
 
-    __slots__ = ("_absent", "_message", "_readers", "_reads")
+    __slots__ = ("_absent", "_list", "_message", "_readers", "_reads")
 
     def __init__(self, message: Descriptor, readers: Readers) -> None:
+        self._list = message_factory.GetMessageClass(message).ListFields
         self._message = message
         self._readers = readers
         self._reads: dict[int, tuple[str, Read]] = {}
@@ -161,7 +160,7 @@ class _Members:
         readers, reads = self._readers, self._reads
         readers.enter()
         read: dict[str, JsonValue] = {}
-        for field, value in source.ListFields():
+        for field, value in self._list(source):  # a field may have that name
             name, one = reads[field.number]
             read[name] = one(value)
         for name, blank in self._absent:

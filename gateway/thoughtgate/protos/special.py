@@ -178,14 +178,15 @@ def any_filler(pool: DescriptorPool, filler: Callable[[Descriptor], Fill]) -> Fi
             raise Misfit(wanted="a type that this server knows", got=url, at="@type") from None
         if depth > MAX_FRAMES:
             raise Misfit(wanted=f"nested less deeply: protobuf has {MAX_FRAMES} levels", got=value)
-        inner: Any = message_factory.GetMessageClass(kind)()
+        made = message_factory.GetMessageClass(kind)
+        inner: Any = made()
         rest = {name: item for name, item in value.items() if name != "@type"}
         if kind.full_name in SPECIAL:
             _fill_value(filler(kind), inner, rest, depth)
         else:
             filler(kind)(inner, rest, depth + 1)
         message.type_url = url
-        message.value = inner.SerializeToString()
+        message.value = made.SerializeToString(inner)
 
     return fill
 

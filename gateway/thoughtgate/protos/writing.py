@@ -43,7 +43,8 @@ class Writers:
         Raises:
             ProtoValueError: It does not fit.
         """
-        target: Any = message_factory.GetMessageClass(message)()
+        kind = message_factory.GetMessageClass(message)
+        target: Any = kind()
         try:
             if message.full_name in BOXED:
                 _fill_box(self.fill(message), target, value)
@@ -51,8 +52,7 @@ class Writers:
                 self.fill(message)(target, value, 0)
         except Misfit as misfit:
             raise misfit.told() from None
-        wire: bytes = target.SerializeToString()
-        return wire
+        return kind.SerializeToString(target)
 
     def fill(self, message: Descriptor) -> Fill:
         """Return what fills a message of this kind."""
@@ -83,11 +83,12 @@ def _fill_box(fill: Fill, target: Any, value: JsonValue) -> None:
 
 
 class _Members:
-    """Fills a message from an object of its fields."""
+    """Fills a message from an object of its fields, whose names may be those of methods."""
 
-    __slots__ = ("_message", "_puts", "_required", "_writers")
+    __slots__ = ("_kind", "_message", "_puts", "_required", "_writers")
 
     def __init__(self, message: Descriptor, writers: Writers) -> None:
+        self._kind = message_factory.GetMessageClass(message)
         self._message = message
         self._writers = writers
         self._puts: dict[str, _Slot] = {}
@@ -103,7 +104,7 @@ class _Members:
             raise Misfit(wanted=f"nested less deeply: protobuf has {MAX_FRAMES} levels", got=value)
         self._fill(target, value, depth)
         for name in self._required:
-            if not target.HasField(name):
+            if not self._kind.HasField(target, name):
                 raise Misfit(wanted="there: it is required", got=None, at=name)
 
     def _fill(self, target: Any, value: JsonObject, depth: int) -> None:
@@ -113,7 +114,7 @@ class _Members:
                 put, oneof, twin, nothing = puts.get(name, _NOWHERE)
                 if twin and twin in value:
                     raise _respelled(twin, item)
-                if oneof and item is not nothing and target.WhichOneof(oneof):
+                if oneof and item is not nothing and self._kind.WhichOneof(target, oneof):
                     raise _taken(oneof, item)
                 put(target, item, depth)
         except Misfit as misfit:
@@ -210,8 +211,8 @@ def _access(
     """Return how a field is read and assigned; an extension has other doors."""
     if field.is_extension:
         return (
-            lambda target: target.Extensions[field],
-            lambda target, value: target.Extensions.__setitem__(field, value),
+            lambda target: type(target).Extensions.__get__(target)[field],
+            lambda target, value: type(target).Extensions.__get__(target).__setitem__(field, value),
         )
     name = field.name
     return (
@@ -257,7 +258,7 @@ def _into_message(get: Callable[[Any], Any], fill: Fill, *, nulls: bool) -> Put:
     def put(target: Any, value: JsonValue, depth: int) -> None:
         if value is not None or nulls:
             inner = get(target)
-            inner.SetInParent()
+            type(inner).SetInParent(inner)
             fill(inner, value, depth + 1)
 
     return put

@@ -120,3 +120,19 @@ def test_text_that_is_not_utf_8_is_mended() -> None:
     wire = encode(HELD, "older.Old", {"name": "NAME", "camel_number": 1, "kind": "FIRST"})
     read = decode(HELD, "older.Old", wire.replace(b"NAME", b"N\xffME"))
     assert read["name"] == "N\ufffdME"
+
+
+def test_fields_may_have_the_names_of_what_messages_can_do() -> None:
+    names = ("ListFields", "SerializeToString", "HasField", "SetInParent", "Extensions", "must")
+    file = descriptor_pb2.FileDescriptorProto(name="a.proto", package="a", syntax="proto2")
+    made = file.message_type.add(name="M", extension_range=[{"start": 100, "end": 200}])
+    for number, name in enumerate((*names, "WhichOneof"), 1):
+        made.field.add(name=name, number=number, type=9, label=2 if name == "must" else 1)
+    made.oneof_decl.add(name="one")
+    made.field[-1].oneof_index = 0
+    made.field.add(name="inner", number=50, type=11, label=1, type_name=".a.M")
+    file.extension.add(name="more", extendee=".a.M", number=100, type=9, label=1)
+    held = Descriptors.of([file.SerializeToString()])
+    inner: dict[str, JsonValue] = {name: name for name in (*names, "WhichOneof", "[a.more]")}
+    value: dict[str, JsonValue] = {**inner, "inner": inner}
+    assert decode(held, "a.M", encode(held, "a.M", value)) == value
