@@ -14,7 +14,7 @@ from thoughtgate.cli.grpc_options import grpc_transport, tls_options
 from thoughtgate.cli.lazy import Group
 from thoughtgate.cli.output import clean, json_flag, show, strong, table
 from thoughtgate.cli.signals import interruptible
-from thoughtgate.config.grpc_servers import is_grpc
+from thoughtgate.core.grpc_url import is_grpc
 from thoughtgate.core.errors import ConfigError, Missing, SchemaRejected, UpstreamError
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import GrpcTransport
@@ -24,6 +24,8 @@ from thoughtgate.upstream.grpc.describing import NATIVE, Description, describe
 
 _EFFECTS: Mapping[Effect, str] = {Effect.READ: "reads only", Effect.IDEMPOTENT: "repeatable"}
 _EVERYTHING = ("*",)
+_NAMED = 12
+"""Methods that are named to whoever asked for another one."""
 
 
 @click.group(cls=Group)
@@ -67,7 +69,7 @@ def describe_(target: str, as_json: bool, **given: object) -> None:
     try:
         described = asyncio.run(interruptible(describe(transport)))
     except UpstreamError as error:
-        raise type(error)(message=f"{target}: {error.message}", data=error.data) from None
+        raise UpstreamError(message=f"{target}: {error.message}", data=error.data) from None
     if given["method"]:
         tool = _tool(described, str(given["method"]), transport)
         show(tool, map(clean, _spelled(tool)), as_json=as_json)
@@ -99,10 +101,13 @@ def _chosen(described: Description, names: Sequence[str]) -> tuple[str, ...]:
 
 def _tool(described: Description, named: str, transport: GrpcTransport) -> JsonObject:
     service, _, name = named.strip("/").rpartition("/")
-    for method in described.methods(service):
-        if method.name == name:
-            return described.tool(method, transport)
-    raise Missing(message=f"service {service} has no method {name[:120]}")
+    if not service:
+        raise click.UsageError(message="--method is SERVICE/METHOD, such as shop.v1.Orders/Get")
+    methods = {method.name: method for method in described.methods(service)}
+    if name not in methods:
+        has = ", ".join(list(methods)[:_NAMED]) or "none"
+        raise Missing(message=f"service {service} has no method {name[:120]}; it has {has}")
+    return described.tool(methods[name], transport)
 
 
 def _spelled(tool: JsonObject) -> Iterator[str]:

@@ -58,7 +58,7 @@ def reflect_options(command: F) -> F:
     """Add the options of a server whose methods become tools."""
     modes = click.Choice([mode.value for mode in Streaming])
     for option in (
-        click.option("--bidi", is_flag=True, help="Also methods in which both sides stream."),
+        click.option("--bidi", is_flag=True, help=_BIDI),
         click.option("--streaming", type=modes, default="array", help=_STREAMING),
         click.option("--descriptor-set", metavar="FILE", default="", help=_SET),
         click.option("--reflect", multiple=True, metavar="SERVICE", help=_REFLECT),
@@ -67,13 +67,16 @@ def reflect_options(command: F) -> F:
     return command
 
 
+_BIDI = "gRPC: also methods in which both sides stream."
 _CA = "gRPC: PEM file of authorities to trust instead of the system's."
 _CERT = "gRPC: PEM file of our own certificate, with its chain."
 _KEY = "gRPC: PEM file of the key of --cert."
 _NAME = "gRPC: name in the server's certificate, where it is not the URL's host."
 _STREAMING = "gRPC: what the messages of a streaming method become, all of them or the last."
 _SET = "gRPC: file of protoc --descriptor_set_out, instead of asking the server."
-_REFLECT = "gRPC: package.Service or package.Service/Method that becomes tools, * for all."
+_REFLECT = (
+    "gRPC: package.Service or package.Service/Method that becomes tools, * for all; repeatable."
+)
 
 
 def grpc_transport(url: str, headers: Mapping[str, str], given: Mapping[str, Any]) -> GrpcTransport:

@@ -3,6 +3,7 @@
 Never starts it, and never asks the URL anything.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from thoughtgate.cli.grpc_options import (
 )
 from thoughtgate.cli.output import changed, json_flag, note
 from thoughtgate.cli.words import Seconds
-from thoughtgate.config.grpc_servers import FORMS, is_grpc, url_fault
+from thoughtgate.config.grpc_servers import FORMS, url_fault
+from thoughtgate.core.grpc_url import is_grpc
 from thoughtgate.config.imports.names import is_sse_url, name_from_url
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import (
@@ -40,21 +42,27 @@ _MISFITS = {
 }
 
 
+_ADDRESS = re.compile(r"[^/:]*:|\[")
+"""How a word begins that is an address without a scheme, or with half of one."""
+
+
 class _Add(click.Command):
-    """A command that knows what was meant by options of another program."""
+    """A command that knows what was meant by options of another program, and by half a URL."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse, and say where the options of a server's command belong."""
-        parted = "--" in args
-        try:
+        if "--" in args:
             return super().parse_args(ctx, args)
+        try:
+            rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            said = error.format_message()
-            if parted:
-                raise
-        raise click.UsageError(
-            message=f"{said} The options of the server's own command come after `--`", ctx=ctx
-        )
+            said = f"{error.format_message()} The options of the server's own command come"
+            raise click.UsageError(message=f"{said} after `--`", ctx=ctx) from None
+        words = (ctx.params["name"], *ctx.params["command"])
+        if len(words) <= 2 and _ADDRESS.match(words[-1]) and "://" not in words[-1]:
+            said = f"{words[-1]} is no URL: one begins with {FORMS}; a command of that name stands"
+            raise click.UsageError(message=f"{said} after `--`", ctx=ctx)
+        return rest
 
 
 @click.command(
@@ -84,10 +92,27 @@ class _Add(click.Command):
 @click.option("--tag", "tags", multiple=True, help="Word that domains may include.")
 @click.option("--trusted", is_flag=True, help="Believe the tools' own read-only hints.")
 @click.option("--era", type=click.Choice([e.value for e in Era]), help="Protocol era to speak.")
-@click.option("--results", type=click.Choice([r.value for r in ResultPolicy]), default="warn")
-@click.option("--nulls", type=click.Choice([n.value for n in NullPolicy]), default="drop")
-@click.option("--call-timeout", type=Seconds(), default=120.0)
-@click.option("--start-timeout", type=Seconds(), default=30.0)
+@click.option(
+    "--results",
+    type=click.Choice([r.value for r in ResultPolicy]),
+    default="warn",
+    help="What to do with results that break their own output schema; usually warn.",
+)
+@click.option(
+    "--nulls",
+    type=click.Choice([n.value for n in NullPolicy]),
+    default="drop",
+    help="What to do with null for an optional property that refuses it; usually drop.",
+)
+@click.option(
+    "--call-timeout", type=Seconds(), default=120.0, help="Seconds that a call may take; 120."
+)
+@click.option(
+    "--start-timeout",
+    type=Seconds(),
+    default=30.0,
+    help="Seconds that starting or reaching the server may take; 30.",
+)
 @click.option(
     "--sharing",
     type=click.Choice([s.value for s in Sharing]),

@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
         except UpstreamGarbled as error:
             self._break(error)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self._break(UpstreamGarbled(message="the answer is not HTTP/1.1"))
+            self._break(UpstreamGarbled(message=f"the answer is not HTTP/1.1{_perhaps(data)}"))
         if exchange.complete:
             self._complete(exchange)
 
@@ -345,3 +345,10 @@ def _lost_message(exchange: _Exchange | None) -> str:
     if exchange is not None and exchange.started:
         return "the connection broke in the middle of the answer"
     return "the connection broke before an answer came"
+
+
+def _perhaps(data: bytes) -> str:
+    """Return what else the bytes may be, where they begin like the settings of HTTP/2."""
+    if data[3:5] == b"\x04\x00" and data[5:9] == bytes(4):
+        return "; perhaps a gRPC server, whose URL begins with grpc://"
+    return ""

@@ -185,6 +185,7 @@ async def test_a_server_without_reflection_is_told(patient: Patient) -> None:
         found = await patient.finding("far")
     assert found.code == "nothing_offered"
     assert "reflection" in found.what
+    assert "--descriptor-set FILE" in found.mend
 
 
 @pytest.mark.parametrize(
@@ -200,6 +201,13 @@ async def test_a_status_at_opening_is_told_by_what_mends_it(
         found = await patient.finding("far")
     assert found.code == code
     assert "hunter2" not in found.what
+
+
+async def test_a_grpc_server_at_an_http_url_is_told_how_its_url_begins(patient: Patient) -> None:
+    async with answering() as place:
+        patient.write(lines(f"http://{place}/mcp"))
+        found = await patient.finding("far")
+    assert "perhaps a gRPC server, whose URL begins with grpc://" in found.what
 
 
 async def test_a_healthy_grpc_server_has_no_finding(patient: Patient) -> None:

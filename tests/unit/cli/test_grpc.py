@@ -93,12 +93,22 @@ def test_what_cannot_be_is_said(
     assert said in output
 
 
-@pytest.mark.parametrize("option", [("--service", "a.B"), ("--method", f"{ORDERS}/Go")])
-def test_a_name_that_is_not_there_is_said(place: Home, option: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (("--service", "a.B"), f"no service a.B here; it has {LEDGER}, {ORDERS}"),
+        (("--method", f"{ORDERS}/Go"), f"service {ORDERS} has no method Go; it has "),
+        (("--method", "GetOrder"), "--method is SERVICE/METHOD"),
+        (("--method", f"{ORDERS}."), "--method is SERVICE/METHOD"),
+    ],
+)
+def test_a_name_that_is_not_there_is_said_with_those_that_are(
+    place: Home, option: tuple[str, str], said: str
+) -> None:
     file = str(place.folder / "set.binpb")
     ended, output = refused(place, TARGET, "--descriptor-set", file, *option)
     assert ended == 2, output
-    assert option[1].rpartition("/")[2] in output
+    assert said in output
 
 
 async def test_a_server_is_asked_by_reflection(place: Home) -> None:
@@ -113,6 +123,7 @@ async def test_a_server_is_asked_by_reflection(place: Home) -> None:
     assert LEDGER not in output
     assert secure.returncode == 3
     assert "does not speak TLS" in secure.stderr
+    assert "nothing was sent" not in secure.stderr
 
 
 async def test_a_server_without_reflection_says_what_to_do(place: Home) -> None:
@@ -120,6 +131,7 @@ async def test_a_server_without_reflection_says_what_to_do(place: Home) -> None:
         code, output = await asked(place, port)
     assert code == 3
     assert "give a descriptor set" in output
+    assert "outcome" not in output
 
 
 async def test_a_server_of_the_gateways_own_protocol_needs_no_reflection(place: Home) -> None:

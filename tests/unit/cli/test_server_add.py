@@ -61,6 +61,8 @@ def test_a_url_is_registered_however_it_is_given(
         (("--", "srv", "--port", "1"), ("srv", "--port", "1")),
         (("srv",), ("srv",)),
         (("--", "mcp-remote", URL), ("mcp-remote", URL)),
+        (("--", "image:1"), ("image:1",)),
+        (("./bin/of:1",), ("./bin/of:1",)),
     ],
 )
 def test_a_command_is_registered_as_it_is(
@@ -94,6 +96,11 @@ def test_a_command_is_registered_as_it_is(
         (("--", "srv", "--port", "1"), "a NAME stands before `--`"),
         (("x", "srv", "--port", "1"), "options of the server's own command come after `--`"),
         (("x", "srv", "--trustd"), "Did you mean '--trusted'?"),
+        (("x", "127.0.0.1:8300"), "127.0.0.1:8300 is no URL: one begins with http://"),
+        (("127.0.0.1:8300",), "127.0.0.1:8300 is no URL: one begins with http://"),
+        (("x", "localhost:8300", "--reflect", "*"), "localhost:8300 is no URL"),
+        (("x", "grpc:127.0.0.1:8300"), "grpc:127.0.0.1:8300 is no URL"),
+        (("x", "[::1]:8300/mcp"), "a command of that name stands after `--`"),
     ],
 )
 def test_what_means_nothing_is_refused(place: Home, arguments: tuple[str, ...], said: str) -> None:

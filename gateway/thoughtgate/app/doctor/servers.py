@@ -211,7 +211,7 @@ def _grpc_failure(server: Server, transport: GrpcTransport, asked: Asked, said: 
     elif isinstance(error, UpstreamRefused | UpstreamGarbled):
         code = "nothing_offered"
         mend = f"see what it offers: thoughtgate grpc describe {url}, then: {again} --reflect "
-        mend += "SERVICE --replace"
+        mend += "SERVICE --replace; a server without reflection needs --descriptor-set FILE, too"
     else:
         code, mend = "server_failed", f"see what it offers: thoughtgate grpc describe {url}"
     what = said or f"{url} did not answer in time"
