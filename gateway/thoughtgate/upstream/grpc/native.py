@@ -44,6 +44,9 @@ FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 """Seconds between two attempts to watch a server that ends the stream."""
 
+MOST_TOLD = 100
+"""Revisions that one stream may tell; more of them come, after a pause, in another."""
+
 SHORTEST_TTL = 5.0
 """Seconds for which a list is taken for the present one at least, whatever the server says."""
 
@@ -191,13 +194,13 @@ class NativeLink:
     async def _watch_once(self, changed: Changed) -> bool:
         """Hold one stream to its end; tell whether it said anything."""
         asked = tool_server_pb2.WatchToolsRequest(known_revision=self._revision)
-        spoke = False
+        told = 0
         with self._connection.answers(_WATCH, asked.SerializeToString()) as answers:
-            while (raw := await answers.next()) is not None:
-                spoke = True
+            while told < MOST_TOLD and (raw := await answers.next()) is not None:
+                told += 1
                 if _revision(raw) != self._revision:
                     changed("tools")
-        return spoke
+        return told > 0
 
     async def _go_by_ttl(self, changed: Changed) -> None:
         """Have the list read again when its time is over; where it has none, the lister does."""

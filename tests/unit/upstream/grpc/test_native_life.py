@@ -1,6 +1,7 @@
 """The life of a link to a native gRPC server: opened, watched, broken off, opened again."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,9 +12,13 @@ from tests.support.native_peer import NativePeer, Sick, grpc_server, serving
 from tests.support.upstreams import Rig, rig
 from tests.support.waiting import until, within
 from thoughtgate.core import errors
-from thoughtgate.core.servers import Sharing, UpstreamState
+from thoughtgate.core.servers import GrpcTransport, Sharing, UpstreamState
 from thoughtgate.core.tools import Effect
+from thoughtgate.upstream.grpc import native
+from thoughtgate.upstream.grpc.channel import connect
+from thoughtgate.upstream.ports import Identity
 from thoughtgate.upstream.sharing import is_piped, sharing_of
+from thoughtgate_proto.tools.v1 import tool_server_pb2 as pb
 
 
 @pytest.fixture
@@ -152,6 +157,31 @@ async def test_a_stream_that_is_left_open_after_its_result_is_cancelled(
     monkeypatch.setattr("thoughtgate.upstream.grpc.native_call.END", 0.05)
     assert await made.call("lasting") == {"a": 1}
     await until(lambda: not peer.waiting)
+
+
+class Talkative(NativePeer):
+    """A peer that tells one revision after the other, as fast as they are taken."""
+
+    async def WatchTools(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        self.watching += 1
+        for number in itertools.count():
+            yield pb.WatchToolsResponse(revision=f"r{number}")
+
+
+async def test_a_server_that_tells_revisions_without_end_is_heard_in_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(native, "FIRST_PAUSE", 0.01)
+    peer, heard = Talkative(), list[int]()
+    async with serving(peer) as port:
+        transport = GrpcTransport(url=f"grpc://127.0.0.1:{port}")
+        link = native.NativeLink(await connect(transport), Identity(name="test", version="1"))
+        watching = asyncio.ensure_future(link.watch(lambda _: heard.append(peer.watching)))
+        await until(lambda: peer.watching == 3)
+        watching.cancel()
+        await asyncio.wait([watching])
+        await link.aclose()
+    assert heard.count(1) <= native.MOST_TOLD
 
 
 async def test_a_removed_server_s_watch_ends_with_its_channel(peer: NativePeer, made: Rig) -> None:
