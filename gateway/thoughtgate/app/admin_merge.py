@@ -6,13 +6,7 @@ Never lets a stored secret follow to another place, and never takes a command.
 from dataclasses import replace
 
 from thoughtgate.app.masks import MASK, bare_url, shown_url, url_of
-from thoughtgate.config.grpc_servers import (
-    NOT_OF_GRPC,
-    files_of,
-    is_grpc,
-    transport_at,
-    usable,
-)
+from thoughtgate.config.grpc_servers import NOT_OF_GRPC, files_of, transport_at, usable
 from thoughtgate.core.domains import Domain, ToolDress
 from thoughtgate.core.errors import ConfigError, Refused
 from thoughtgate.core.servers import (
@@ -24,6 +18,7 @@ from thoughtgate.core.servers import (
     StdioTransport,
     Transport,
 )
+from thoughtgate.protos.urls import is_grpc
 from thoughtgate.surface.admin_commands import refusal_of_command
 from thoughtgate.surface.admin_grpc import GrpcPut
 from thoughtgate.surface.admin_values import DomainPut, Dress, ServerPut

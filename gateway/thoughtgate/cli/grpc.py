@@ -14,12 +14,12 @@ from thoughtgate.cli.grpc_options import grpc_transport, tls_options
 from thoughtgate.cli.lazy import Group
 from thoughtgate.cli.output import clean, json_flag, show, strong, table
 from thoughtgate.cli.signals import interruptible
-from thoughtgate.core.grpc_url import is_grpc
 from thoughtgate.core.errors import ConfigError, Missing, SchemaRejected, UpstreamError
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import GrpcTransport
 from thoughtgate.core.tools import Effect
 from thoughtgate.protos.descriptors import Method
+from thoughtgate.protos.urls import is_grpc
 from thoughtgate.upstream.grpc.describing import NATIVE, Description, describe
 
 _EFFECTS: Mapping[Effect, str] = {Effect.READ: "reads only", Effect.IDEMPOTENT: "repeatable"}

@@ -19,7 +19,6 @@ from thoughtgate.cli.grpc_options import (
 from thoughtgate.cli.output import changed, json_flag, note
 from thoughtgate.cli.words import Seconds
 from thoughtgate.config.grpc_servers import FORMS, url_fault
-from thoughtgate.core.grpc_url import is_grpc
 from thoughtgate.config.imports.names import is_sse_url, name_from_url
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import (
@@ -33,6 +32,7 @@ from thoughtgate.core.servers import (
     StdioTransport,
     Transport,
 )
+from thoughtgate.protos.urls import is_grpc
 
 _MISFITS = {
     "env": "--env is for a command; a server at a URL takes --header",

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 
 from thoughtgate.config.faults import Fault
-from thoughtgate.config.grpc_servers import NOT_OF_GRPC, is_grpc, misfits, url_fault
+from thoughtgate.config.grpc_servers import NOT_OF_GRPC, misfits, url_fault
 from thoughtgate.config.settings import (
     DomainSettings,
     GatewaySettings,
@@ -20,6 +20,7 @@ from thoughtgate.config.values import grpc_of
 from thoughtgate.core.hosts import is_loopback
 from thoughtgate.core.json import canonical
 from thoughtgate.core.servers import BUILT_IN
+from thoughtgate.protos.urls import is_grpc
 
 _HOST = re.compile(r"[^\s:/@\[\]]+|[0-9A-Fa-f:.]+")
 _GRPC_KEYS = (

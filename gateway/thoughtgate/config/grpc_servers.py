@@ -1,6 +1,6 @@
-"""What the description of a gRPC server may say: its address, its metadata, and what fits together.
+"""What the description of a gRPC server may say: its metadata, its files, and what fits together.
 
-Never opens a connection or a file, and never guesses a port.
+Never opens a connection or a file.
 """
 
 import os
@@ -8,29 +8,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import GrpcTransport, HttpTransport, Streaming, Tls, Transport
+from thoughtgate.protos.metadata import MAX_BYTES, TOO_LARGE, header_fault, size_of
+from thoughtgate.protos.urls import SCHEMES, address_of, is_grpc
 
-PLAIN, SECURE = "grpc://", "grpcs://"
-SCHEMES = (PLAIN, SECURE)
 HTTP_SCHEMES = ("http://", "https://")
 FORMS = "http://, https://, grpc:// or grpcs://"
 """How the URL of a server begins, in words."""
 
-_TLS_PORT = 443
-_EXAMPLE = "such as grpc://127.0.0.1:50051"
-_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 _SERVICE = re.compile(r"\*|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(/[A-Za-z_]\w*)?", re.ASCII)
-_KEY = re.compile(r"[0-9a-z_.-]+")
-_VALUE = re.compile(r"[!-~]([ -~]*[!-~])?")
-_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-_RESERVED = frozenset({
-    "connection", "content-length", "content-type", "host", "idempotency-key", "te", "traceparent",
-    "tracestate", "trailer", "transfer-encoding", "upgrade", "user-agent",
-})  # fmt: skip
-
 
 NOT_OF_GRPC: Mapping[str, str] = {
     "era": "is for MCP; a gRPC server has no protocol era",
@@ -43,65 +31,11 @@ NOT_OF_GRPC: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """Where a gRPC server listens, and whether by TLS."""
-
-    host: str
-    port: int
-    secure: bool
-
-    @property
-    def shown(self) -> str:
-        """Return host and port as they are written."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Misfit:
     """What cannot stand as it is: the key of a configuration where, and a sentence why."""
 
     key: str
     text: str
-
-
-def is_grpc(url: str) -> bool:
-    """Say whether a URL is that of a gRPC server."""
-    return url.startswith(SCHEMES)
-
-
-def address_of(url: str) -> Address:
-    """Return host and port of a URL.
-
-    Raises:
-        ConfigError: It is none of a gRPC server, or names more or less than a host and a port.
-    """
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        raise ConfigError(
-            message=f"the URL is malformed; write host and port, {_EXAMPLE}"
-        ) from None
-    if not is_grpc(url) or not host:
-        raise ConfigError(message=f"a gRPC server's URL is grpc://HOST:PORT, {_EXAMPLE}")
-    if "@" in parts.netloc:
-        raise ConfigError(message="a gRPC URL holds no user and password; give a header instead")
-    if parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise ConfigError(
-            message="a gRPC URL ends after the port; name services with --reflect, "
-            "or reflect in a configuration"
-        )
-    if _HOST.fullmatch(host) is None:
-        raise ConfigError(message="the host of the URL is no name and no address")
-    secure = url.startswith(SECURE)
-    if port is None and not secure:
-        raise ConfigError(
-            message=f"the URL names no port, and gRPC has no usual one: grpc://{host}:PORT"
-        )
-    if port == 0:
-        raise ConfigError(message="the port of the URL must be 1 to 65535")
-    return Address(host=host, port=port or _TLS_PORT, secure=secure)
 
 
 def misfits(transport: GrpcTransport) -> Iterator[Misfit]:
@@ -147,18 +81,14 @@ def _metadata(headers: Mapping[str, str]) -> Iterator[Misfit]:
     seen = set[str]()
     for name, value in headers.items():
         key, at = name.lower(), f"headers.{name[:80]}"
-        if _KEY.fullmatch(key) is None:
-            yield Misfit(key=at, text="no name of metadata; use letters, digits, -, _ and .")
-        elif key in _RESERVED or key.startswith("grpc-"):
-            yield Misfit(key=at, text="is set by the gateway itself; leave it out")
+        if fault := header_fault(key, value):
+            yield Misfit(key=at, text=fault)
         elif key in seen:
             yield Misfit(key=at, text="is there twice: names of metadata have no capitals")
-        elif _VALUE.fullmatch(value) is None:
-            said = "has a value that metadata cannot carry: printable ASCII, no spaces around it"
-            yield Misfit(key=at, text=said)
-        elif key.endswith("-bin") and _BASE64.fullmatch(value) is None:
-            yield Misfit(key=at, text="must be base64, as its name ends in -bin")
         seen.add(key)
+    if size_of(headers) > MAX_BYTES:
+        largest = max(headers, key=lambda name: len(headers[name]))
+        yield Misfit(key=f"headers.{largest[:80]}", text=TOO_LARGE)
 
 
 def usable(transport: GrpcTransport) -> GrpcTransport:

@@ -6,7 +6,7 @@ Never looks anything up; what a setting means is decided here, once.
 import os
 from collections.abc import Mapping
 
-from thoughtgate.config.grpc_servers import is_grpc, lowered
+from thoughtgate.config.grpc_servers import lowered
 from thoughtgate.config.settings import ServerSettings, Settings
 from thoughtgate.core.domains import Domain, ToolDress
 from thoughtgate.core.servers import (
@@ -23,6 +23,7 @@ from thoughtgate.core.servers import (
     Transport,
 )
 from thoughtgate.core.tools import Effect
+from thoughtgate.protos.urls import is_grpc
 
 
 def servers_of(settings: Settings) -> tuple[Server, ...]:

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from thoughtgate.config.files import load, parse, survey
-from thoughtgate.config.grpc_servers import Address, address_of
 from thoughtgate.config.values import servers_of
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import GrpcTransport, Streaming, Tls
+from thoughtgate.protos.metadata import MAX_BYTES
+from thoughtgate.protos.urls import Address, address_of
 
 PLAIN = "url = 'grpc://127.0.0.1:50051'"
 SECURE = "url = 'grpcs://tools.example'"
@@ -126,6 +127,9 @@ def test_a_url_that_leads_nowhere_is_explained(url: str, said: str) -> None:
         (f'{PLAIN}\nheaders = {{a = "b\\nc"}}', "headers.a", "cannot carry"),
         (f"{PLAIN}\nheaders = {{a = ''}}", "headers.a", "cannot carry"),
         (f"{PLAIN}\nheaders = {{a-bin = '*'}}", "headers.a-bin", "base64"),
+        (f"{PLAIN}\nheaders = {{a-bin = 'AAAAA'}}", "headers.a-bin", "base64"),
+        (f"{PLAIN}\nheaders = {{Trailer = 'b'}}", "headers.Trailer", "leave it out"),
+        (f"{PLAIN}\nheaders = {{a = '{'b' * MAX_BYTES}'}}", "headers.a", "8192 bytes"),
         ("url = 'https://h/'\nreflect = ['*']", "reflect", "is for a gRPC server"),
         ("url = 'https://h/'\ntls_ca = 'a'", "tls_ca", "is for a gRPC server"),
         ("command = ['c']\nbidi = true", "bidi", "is for a gRPC server"),

@@ -11,9 +11,10 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from thoughtgate.app.doctor.findings import Finding
-from thoughtgate.config.grpc_servers import Address, address_of, files_of
+from thoughtgate.config.grpc_servers import files_of
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import GrpcTransport
+from thoughtgate.protos.urls import Address, address_of
 
 PATIENCE = 5.0
 """Seconds that each step may take."""

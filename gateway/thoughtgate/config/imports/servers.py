@@ -9,7 +9,6 @@ from difflib import get_close_matches
 from urllib.parse import urlsplit
 
 from thoughtgate.config.clients.entries import URL_KEYS
-from thoughtgate.config.grpc_servers import is_grpc
 from thoughtgate.config.imports import dotenv
 from thoughtgate.config.imports.fields import Fields
 from thoughtgate.config.imports.folders import Folders
@@ -18,6 +17,7 @@ from thoughtgate.config.imports.headers import read_headers
 from thoughtgate.config.imports.names import is_sse_url
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.servers import HttpTransport, StdioTransport, Transport
+from thoughtgate.protos.urls import is_grpc
 from thoughtgate.telemetry.redact import is_secret_name, redact
 
 _KINDS = {

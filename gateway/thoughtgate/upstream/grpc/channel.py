@@ -5,20 +5,20 @@ Never leaves an RPC running that nobody waits for, and never sends one twice.
 
 import asyncio
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
-from urllib.parse import urlsplit
 
 import grpc
 
 from thoughtgate.core.errors import (
+    ConfigError,
     UpstreamError,
     UpstreamGarbled,
     UpstreamLost,
     UpstreamUnreachable,
 )
 from thoughtgate.core.servers import GrpcTransport
+from thoughtgate.protos.urls import Address, address_of
 from thoughtgate.upstream.grpc.credentials import credentials
 from thoughtgate.upstream.grpc.endings import Ending
 from thoughtgate.upstream.grpc.failures import failure, status_of
@@ -35,7 +35,6 @@ MAX_TRAILERS: Final = 16_384
 """Bytes of all headers or trailers of one answer."""
 
 _FRAME = 65_536
-_TLS_PORT = 443
 _PASSED: Metadata = ()
 _LOST = frozenset({
     grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN
@@ -56,50 +55,6 @@ class _Stream(Protocol):
     def cancel(self) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """Where a gRPC server is reached; `secure` means by TLS."""
-
-    host: str
-    port: int
-    secure: bool
-
-    @property
-    def target(self) -> str:
-        """Return the address as C-core takes it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"dns:///{host}:{self.port}"
-
-
-def address_of(url: str) -> Address:
-    """Return where a `grpc://` or `grpcs://` URL points.
-
-    Raises:
-        UpstreamUnreachable: It is none, has no port where one is needed, or has more than that.
-    """
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise UpstreamUnreachable(
-            message="the url cannot be read; check its host and port"
-        ) from None
-    if parts.scheme not in {"grpc", "grpcs"} or not parts.hostname:
-        raise UpstreamUnreachable(
-            message="the url must be grpc://HOST:PORT, or with TLS grpcs://HOST:PORT"
-        )
-    if parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None:
-        raise UpstreamUnreachable(
-            message="the url must hold a host and a port only, no path and no password"
-        )
-    if not (parts.hostname.isascii() and parts.hostname.isprintable()) or "%" in parts.hostname:
-        raise UpstreamUnreachable(message="the url's host must be ASCII; write it as xn--…")
-    secure = parts.scheme == "grpcs"
-    if not port and not secure:
-        raise UpstreamUnreachable(message="the url must name a port, such as grpc://HOST:50051")
-    return Address(host=parts.hostname, port=port or _TLS_PORT, secure=secure)
-
-
 async def connect(transport: GrpcTransport, *, limit: int = MAX_RESULT) -> "Connection":
     """Return a connection to a server, which is opened by the first RPC on it.
 
@@ -108,17 +63,16 @@ async def connect(transport: GrpcTransport, *, limit: int = MAX_RESULT) -> "Conn
     Raises:
         UpstreamUnreachable: The URL, a header or a file cannot be used.
     """
-    address = address_of(transport.url)
-    metadata = metadata_of(transport.headers)
-    options = _options(limit, transport.tls.name)
+    address, metadata = _address(transport.url), metadata_of(transport.headers)
+    target, options = f"dns:///{address.shown}", _options(limit, transport.tls.name)
     if not address.secure:
         if transport.tls.ca or transport.tls.cert or transport.tls.key:
             raise UpstreamUnreachable(
                 message="files for TLS were given, but the url says grpc://; write grpcs://"
             )
-        return Connection(grpc.aio.insecure_channel(address.target, options), metadata)
+        return Connection(grpc.aio.insecure_channel(target, options), metadata)
     proof = await asyncio.to_thread(credentials, transport.tls)
-    return Connection(grpc.aio.secure_channel(address.target, proof, options), metadata)
+    return Connection(grpc.aio.secure_channel(target, proof, options), metadata)
 
 
 class Connection:
@@ -277,6 +231,13 @@ class Answers:
         except TimeoutError:
             return False
         return True
+
+
+def _address(url: str) -> Address:
+    try:
+        return address_of(url)
+    except ConfigError as error:
+        raise UpstreamUnreachable(message=error.message) from None
 
 
 def _opener(

@@ -3,7 +3,8 @@
 import pytest
 
 from thoughtgate.core.errors import UpstreamUnreachable
-from thoughtgate.upstream.grpc.metadata import MAX_BYTES, metadata_of
+from thoughtgate.protos.metadata import MAX_BYTES
+from thoughtgate.upstream.grpc.metadata import metadata_of
 
 
 def test_names_are_sent_in_lower_case_and_bytes_are_given_as_base64() -> None:
