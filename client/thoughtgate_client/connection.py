@@ -95,6 +95,12 @@ class _Owner:
         first = _first(failure)
         if isinstance(first, httpx2.ConnectError | httpx2.ConnectTimeout):
             reason = "nobody listens there; is the gateway running (thoughtgate serve)"
+        elif isinstance(first, httpx2.UnsupportedProtocol | httpx2.InvalidURL):
+            return Unreachable(
+                message="not an address: write http://HOST:PORT/mcp or grpc://HOST:PORT"
+            )
+        elif isinstance(first, httpx2.RemoteProtocolError):
+            reason = "what answers there is not HTTP; write grpc://HOST:PORT where it speaks gRPC"
         elif isinstance(first, MCPError):
             reason = f"the server there answered: {first.error.message[:200]}"
         else:

@@ -239,15 +239,20 @@ async def _greeted(
     except TimeoutError:
         raise Unreachable(message=f"{place} did not answer within {seconds:g} s") from None
     except grpc.aio.AioRpcError as failure:
-        raise Unreachable(message=f"cannot connect to {place}: {_why(failure)}") from None
+        raise Unreachable(message=f"cannot connect to {place}: {_why(failure, place)}") from None
     for domain in told.domains:
         if domain.name == place.domain:
             return domain
     raise Unreachable(message=f"cannot connect to {place}: the gateway has no such domain")
 
 
-def _why(failure: grpc.aio.AioRpcError) -> str:
+def _why(failure: grpc.aio.AioRpcError, place: _Place) -> str:
     if failure.code() is grpc.StatusCode.UNAVAILABLE:
+        if place.secure:
+            return (
+                "nobody whose certificate is trusted speaks gRPC by TLS there; a gateway's own port "
+                "has no TLS: write grpc://HOST:PORT"
+            )
         return "nobody speaks gRPC there; is the gateway running (thoughtgate serve --grpc-port)"
     if failure.code() is grpc.StatusCode.UNIMPLEMENTED:
         return "what listens there is no gateway"

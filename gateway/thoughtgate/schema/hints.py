@@ -16,6 +16,7 @@ from thoughtgate.schema.phrases import Finding, declared, preview
 _MAX_CANDIDATES: Final = 200
 _MAX_NAME: Final = 64
 _MAX_STRINGIFIED: Final = 65_536
+_MAX_DESCRIBED: Final = 120
 _CLOSE: Final = 0.6
 
 
@@ -37,7 +38,7 @@ def hint(finding: Finding, siblings: JsonValue, *, optional: bool) -> str:
         return _converted(finding.value, finding.argument, options)
     if finding.keyword in {"enum", "const"}:
         return _option(finding)
-    return ""
+    return _described(finding) if finding.keyword == "pattern" else ""
 
 
 def closest(name: str, candidates: Iterable[str]) -> str:
@@ -54,12 +55,20 @@ def closest(name: str, candidates: Iterable[str]) -> str:
         return folded[close[0]]
     if len(plain) < 3:
         return ""
-    begun = [key for key in folded if len(key) >= 3 and _begins(key, plain)]
-    return folded[begun[0]] if len(begun) == 1 else ""
+    for held in (_begins, _ends):
+        found = [key for key in folded if len(key) >= 3 and held(key, plain)]
+        if len(found) == 1:
+            return folded[found[0]]
+    return ""
 
 
 def _begins(one: str, other: str) -> bool:
     return one.startswith(other) or other.startswith(one)
+
+
+def _ends(one: str, other: str) -> bool:
+    """Tell whether one word is the other's end, behind `_`: names of enums in a .proto file."""
+    return one.endswith(f"_{other}") or other.endswith(f"_{one}")
 
 
 def _meant(name: str, known: Iterable[str], siblings: JsonValue) -> str:
@@ -86,7 +95,18 @@ def _option(finding: Finding) -> str:
     if found:
         return f"did you mean {preview(found)}?"
     plain = _parsed(finding.value) if len(finding.value) <= _MAX_NAME else None
-    return f"send {preview(plain)}, not {preview(finding.value)}" if plain in options else ""
+    if plain not in options or (plain is None and finding.value.strip() != "null"):
+        return ""
+    return f"send {preview(plain)}, not {preview(finding.value)}"
+
+
+def _described(finding: Finding) -> str:
+    """Say what a text is by the schema's own words, which are easier to read than a pattern."""
+    schema = finding.schema
+    said = schema.get("description") if isinstance(schema, dict) else None
+    if not isinstance(said, str) or not 0 < len(said) <= _MAX_DESCRIBED or not said.isprintable():
+        return ""
+    return f"it should be: {said.rstrip('.')}"
 
 
 def _converted(value: JsonValue, names: Any, options: JsonValue) -> str:

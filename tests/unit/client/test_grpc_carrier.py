@@ -134,6 +134,24 @@ async def test_nobody_listening_is_told_with_what_to_do_and_without_secrets() ->
     assert "pw" not in caught.value.message
 
 
+async def test_a_gateway_that_is_reached_by_tls_says_that_it_has_none() -> None:
+    async with grpc_serving(FakeGateway()) as caller:
+        with pytest.raises(Unreachable, match="has no TLS: write grpc://HOST:PORT"):
+            await within(connect(f"grpcs://127.0.0.1:{caller.port}").__aenter__())
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8765", "localhost", "ftp://127.0.0.1/mcp", ""])
+async def test_an_address_of_no_kind_says_what_kinds_there_are(url: str) -> None:
+    with pytest.raises(Unreachable, match="write http://HOST:PORT/mcp or grpc://HOST:PORT"):
+        await connect(url).__aenter__()
+
+
+async def test_the_port_of_grpc_reached_by_http_says_how_it_is_written() -> None:
+    async with grpc_serving(FakeGateway()) as caller:
+        with pytest.raises(Unreachable, match="grpc://HOST:PORT where it speaks gRPC"):
+            await within(connect(f"http://127.0.0.1:{caller.port}/mcp").__aenter__())
+
+
 async def test_a_server_that_never_answers_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"grpc://127.0.0.1:{silent.getsockname()[1]}"
