@@ -9,6 +9,8 @@ PEERS := tests/peers/node_modules/.ready
 BENCH_PEERS := benchmarks/peers/.venv/.ready
 SUITE := tests/conformance/node_modules/.ready
 ARGS ?=
+# Compiled once and kept: the tests start some hundred processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup peers demo check fmt format-check lint layers types test conformance docs proto bench chaos lock clean
 
