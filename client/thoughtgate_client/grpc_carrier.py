@@ -250,8 +250,8 @@ def _why(failure: grpc.aio.AioRpcError, place: _Place) -> str:
     if failure.code() is grpc.StatusCode.UNAVAILABLE:
         if place.secure:
             return (
-                "nobody whose certificate is trusted speaks gRPC by TLS there; a gateway's own port "
-                "has no TLS: write grpc://HOST:PORT"
+                "nobody whose certificate is trusted speaks gRPC by TLS there; a gateway's own "
+                "port has no TLS: write grpc://HOST:PORT"
             )
         return "nobody speaks gRPC there; is the gateway running (thoughtgate serve --grpc-port)"
     if failure.code() is grpc.StatusCode.UNIMPLEMENTED:
