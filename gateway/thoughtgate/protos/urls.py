@@ -60,7 +60,9 @@ def address_of(url: str) -> Address:
             "or reflect in a configuration"
         )
     if _HOST.fullmatch(host) is None:
-        raise ConfigError(message="the host of the URL is no name and no address")
+        raise ConfigError(
+            message="the host of the URL is no name and no address; ASCII only, others as xn--…"
+        )
     secure = url.startswith(SECURE)
     if port is None and not secure:
         raise ConfigError(

@@ -229,7 +229,7 @@ async def test_headers_reach_the_server_with_each_call(peer: NativePeer) -> None
 
 async def test_a_header_that_cannot_be_sent_opens_nothing(peer: NativePeer) -> None:
     async with serving(peer) as port, rig(at(port, headers={"x": "a\nb"})) as made:
-        with pytest.raises(errors.UpstreamUnreachable, match="header x"):
+        with pytest.raises(errors.UpstreamUnreachable, match="header 'x'"):
             await within(made.upstreams.discover("peer"))
     assert peer.listed == 0
 
@@ -247,10 +247,10 @@ async def test_an_address_of_ip_version_6_is_reached(peer: NativePeer) -> None:
     [
         ("grpc://", "HOST:PORT"),
         ("http://127.0.0.1:1", "grpc://"),
-        ("grpc://127.0.0.1", "name a port"),
-        ("grpc://127.0.0.1:99999", "cannot be read"),
-        ("grpc://user:s3cret@127.0.0.1:1", "no password"),
-        ("grpc://127.0.0.1:1/path", "no path"),
+        ("grpc://127.0.0.1", "names no port"),
+        ("grpc://127.0.0.1:99999", "malformed"),
+        ("grpc://user:s3cret@127.0.0.1:1", "no user and password"),
+        ("grpc://127.0.0.1:1/path", "ends after the port"),
         ("grpc://münchen.example:1", "xn--"),
     ],
 )
