@@ -1,6 +1,5 @@
 """The gateway's own HTTP client behind the port that model clients take."""
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -14,11 +13,8 @@ async def posting() -> AsyncIterator[Post]:
     """Yield a `Post` that really posts."""
     client = PooledClient()
 
-    async def post(url: str, *, headers: Mapping[str, str], body: bytes, seconds: float) -> Posted:
-        async with asyncio.timeout(seconds):
-            request = HttpRequest(method="POST", url=url, headers=headers, body=body)
-            reply = await client.send(request)
-            return Posted(status=reply.status, headers=reply.headers, body=await reply.read())
+    async def post(url: str, *, headers: Mapping[str, str], body: bytes) -> Posted:
+        return await client.send(HttpRequest(method="POST", url=url, headers=headers, body=body))
 
     try:
         yield post

@@ -5,15 +5,18 @@ Never asks a model by itself.
 
 import asyncio
 from collections.abc import Mapping
+from typing import Literal
 
 from thoughtgate.config.settings import ModelSettings, Settings
 from thoughtgate.core.errors import ConfigError
 from thoughtgate.core.ports import ModelClient
+from thoughtgate.models.anthropic import Anthropic
 from thoughtgate.models.openai_chat import ChatSettings, OpenAIChat
+from thoughtgate.models.patience import Door, Patience
 from thoughtgate.models.posting import Posted
+from thoughtgate.models.priced import Priced
+from thoughtgate.models.prices import Prices
 from thoughtgate.upstream.ports import HttpClient, HttpRequest
-
-_MAX_REPLY = 8 * 2**20
 
 
 def model_named(settings: Settings, name: str, client: HttpClient) -> ModelClient | None:
@@ -25,7 +28,7 @@ def model_named(settings: Settings, name: str, client: HttpClient) -> ModelClien
     chosen = chosen_model(settings, name)
     if not chosen:
         return None
-    return _client(settings.models[chosen], client)
+    return model_client(settings.models[chosen], client)
 
 
 def chosen_model(settings: Settings, name: str) -> str:
@@ -41,15 +44,26 @@ def chosen_model(settings: Settings, name: str) -> str:
     return name or settings.default_model or only
 
 
-def _client(given: ModelSettings, client: HttpClient) -> ModelClient:
-    async def post(url: str, *, headers: Mapping[str, str], body: bytes, seconds: float) -> Posted:
-        async with asyncio.timeout(seconds):
-            request = HttpRequest(method="POST", url=url, headers=headers, body=body)
-            reply = await client.send(request)
-            data = await reply.read(_MAX_REPLY)
-        return Posted(status=reply.status, headers=reply.headers, body=data)
+def model_client(given: ModelSettings, client: HttpClient) -> ModelClient:
+    """Return the client of one model, whose replies say what they cost."""
+
+    async def post(url: str, *, headers: Mapping[str, str], body: bytes) -> Posted:
+        return await client.send(HttpRequest(method="POST", url=url, headers=headers, body=body))
 
     settings = ChatSettings(
-        base_url=given.url, model=given.model, key=given.api_key, timeout=given.timeout
+        base_url=given.url,
+        model=given.model,
+        key=given.api_key,
+        patience=Patience(timeout=given.timeout, stall=given.stall, tries=given.tries),
+        stream=given.stream,
+        omit=frozenset(given.omit),
     )
-    return OpenAIChat(settings, post=post, sleep=asyncio.sleep)
+    door = Door(post=post, sleep=asyncio.sleep)
+    made = Anthropic if given.api == "anthropic" else OpenAIChat
+    return Priced(made(settings, door), _prices(given.prices))
+
+
+def _prices(given: Mapping[Literal["input", "output", "cached"], float]) -> Prices | None:
+    if "input" not in given or "output" not in given:
+        return None
+    return Prices(input=given["input"], output=given["output"], cached=given.get("cached"))

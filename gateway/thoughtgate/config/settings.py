@@ -302,18 +302,57 @@ class DomainSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_f
 
 
 class ModelSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A language model behind an OpenAI-compatible endpoint."""
+    """A language model behind an endpoint that speaks one of two APIs."""
 
     url: Annotated[
         str,
         Meta(pattern=r"^https?://", description="Base URL, such as `http://127.0.0.1:8080/v1`."),
     ]
     model: Annotated[str, Meta(min_length=1, description="Name that the endpoint knows.")]
-    api_key: Annotated[str, Meta(description="Bearer key; `${NAME}` is filled in.")] = ""
+    api: Annotated[
+        Literal["openai", "anthropic"],
+        Meta(
+            description="What it speaks: chat completions as OpenAI, Ollama, vLLM, llama.cpp and"
+            " LM Studio do, or Anthropic's messages."
+        ),
+    ] = "openai"
+    api_key: Annotated[str, Meta(description="Its key; `${NAME}` is filled in.")] = ""
     timeout: Annotated[Seconds, Meta(description="Seconds for one reply.")] = 120.0
+    stall: Annotated[
+        Seconds, Meta(description="Seconds of silence within a reply that ends a try.")
+    ] = 60.0
+    tries: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=10,
+            description="How often a question is sent when the endpoint is busy, fails or stalls.",
+        ),
+    ] = 4
+    stream: Annotated[
+        bool,
+        Meta(
+            description="Have replies sent in pieces, so that an endpoint that stalls is noticed."
+        ),
+    ] = False
+    omit: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Fields of the request that the endpoint refuses, such as `temperature`;"
+            " instead of `max_tokens` it gets `max_completion_tokens`."
+        ),
+    ] = ()
     native_tools: Annotated[
         bool, Meta(description="Send tools in the endpoint's own form, else as text.")
     ] = True
+    prices: Annotated[
+        dict[Literal["input", "output", "cached"], Annotated[float, Meta(ge=0)]],
+        Meta(
+            description="What a million tokens cost, in any one currency: `input`, `output`, and"
+            " `cached` for input that the endpoint had read before, else as dear as `input`."
+            " Without the first two, costs are unknown."
+        ),
+    ] = {}
 
 
 class Settings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):

@@ -48,7 +48,10 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One question. `max_tokens` bounds the reply; `stop` are strings that end it."""
+    """One question. `max_tokens` bounds each reply; `stop` are strings that end it.
+
+    `n` is how many replies are wanted.
+    """
 
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
@@ -58,6 +61,7 @@ class ModelRequest:
     temperature: float = 0.0
     seed: int | None = None
     purpose: str = "reason"
+    n: int = 1
 
 
 class FinishReason(StrEnum):
@@ -72,15 +76,24 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens; None is unknown, which is not zero."""
+    """Tokens; None is unknown, which is not zero.
+
+    `cached_tokens` are those of `input_tokens` that the server had read before.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cached_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelResponse:
-    """One reply. `reasoning` is kept apart from `text`."""
+    """One reply. `reasoning` is kept apart from `text`.
+
+    `others` are the further replies where more than one was asked for; `usage` and `cost_micros`
+    are for all of them. `cost_micros` are millionths of the currency that prices are given in,
+    None for unknown.
+    """
 
     text: str
     uses: tuple[ToolUse, ...] = ()
@@ -88,3 +101,5 @@ class ModelResponse:
     usage: Usage = Usage()
     finish: FinishReason = FinishReason.UNKNOWN
     model: str = ""
+    others: tuple["ModelResponse", ...] = ()
+    cost_micros: int | None = None

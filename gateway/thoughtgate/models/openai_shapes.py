@@ -3,7 +3,8 @@
 Never sends anything, and never reads a tool call's arguments: that is for the reply parser.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from thoughtgate.core.errors import ModelError
@@ -14,42 +15,49 @@ from thoughtgate.core.models import (
     ModelRequest,
     ModelResponse,
     Role,
+    ToolSpec,
     ToolUse,
     Usage,
 )
+from thoughtgate.models.counts import believed, openai_usage
+from thoughtgate.models.history import sendable
+from thoughtgate.models.refusals import failed
+from thoughtgate.models.several import PART
+from thoughtgate.models.thinking import apart
 from thoughtgate.wire.strict import dumps
 
-_FINISH = {
+FINISH: Mapping[str, FinishReason] = {
     "stop": FinishReason.STOP,
     "tool_calls": FinishReason.TOOL_CALLS,
     "function_call": FinishReason.TOOL_CALLS,
     "length": FinishReason.LENGTH,
     "content_filter": FinishReason.FILTER,
 }
-_REASONING = ("reasoning_content", "reasoning")
+REASONING = ("reasoning_content", "reasoning")
+"""Where servers put what a model thought, beside what it says."""
 
 
-def request_body(request: ModelRequest, model: str) -> bytes:
-    """Return the body of the POST."""
+def request_body(
+    request: ModelRequest, model: str, *, stream: bool = False, omit: Collection[str] = ()
+) -> bytes:
+    """Return the body of the POST without the fields of `omit`.
+
+    Models that refuse `max_tokens` take the same as `max_completion_tokens`.
+    """
+    messages = sendable(request.messages, objects=False)
     body: dict[str, JsonValue] = {
         "model": model,
-        "messages": [_message(message) for message in request.messages],
+        "messages": [_message(message) for message in messages],
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
-        "stream": False,
+        "stream": stream,
     }
+    if stream:
+        body["stream_options"] = {"include_usage": True}
+    if request.n > 1:
+        body["n"] = request.n
     if request.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.parameters,
-                },
-            }
-            for tool in request.tools
-        ]
+        body["tools"] = [_tool(tool) for tool in request.tools]
     if request.stop:
         body["stop"] = list(request.stop)
     if request.seed is not None:
@@ -57,32 +65,65 @@ def request_body(request: ModelRequest, model: str) -> bytes:
     if request.response_schema is not None:
         named = {"name": "reply", "schema": request.response_schema}
         body["response_format"] = {"type": "json_schema", "json_schema": named}
-    return dumps(body)
+    if "max_tokens" in omit:
+        body["max_completion_tokens"] = request.max_tokens
+    return dumps({key: value for key, value in body.items() if key not in omit})
 
 
 def response(value: JsonValue) -> ModelResponse:
-    """Return the reply in the JSON of a completion.
+    """Return the reply in the JSON of a completion; further choices stand in `others`.
 
     Raises:
         ModelError: It is not a completion.
     """
     if not isinstance(value, Mapping):
-        raise _garbled(what="is not an object")
+        raise garbled(what="is not an object")
     choices = value.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
-        raise _garbled(what="has no choices")
-    choice = choices[0]
-    message = choice.get("message")
-    if not isinstance(message, Mapping):
-        raise _garbled(what="has a choice without a message")
+    if value.get("error") and not choices:
+        raise failed(value["error"])
+    if not isinstance(choices, list) or not choices:
+        raise garbled(what="has no choices")
+    model = value.get("model")
+    named = model if isinstance(model, str) else ""
+    first, *others = [_choice(choice, named) for choice in choices]
+    said = bool(first.text or first.uses or first.reasoning)
+    usage = believed(openai_usage(value.get("usage")), said=said)
+    return replace(first, usage=usage, others=tuple(others))
+
+
+def reply_of(message: JsonObject, finish: JsonValue, model: str, usage: Usage) -> ModelResponse:
+    """Return the reply in one assistant message of this shape."""
+    thought = next((message[key] for key in REASONING if _is_text(message.get(key))), "")
+    inner, text = apart(_text(message.get("content")))
     return ModelResponse(
-        text=_text(message.get("content")),
+        text=text or _text(message.get("refusal")),
         uses=_uses(message.get("tool_calls")),
-        reasoning=next((message[key] for key in _REASONING if _is_text(message.get(key))), ""),
-        usage=_usage(value.get("usage")),
-        finish=_FINISH.get(str(choice.get("finish_reason")), FinishReason.UNKNOWN),
-        model=value["model"] if _is_text(value.get("model")) else "",
+        reasoning=thought or inner,
+        usage=usage,
+        finish=FINISH.get(str(finish), FinishReason.UNKNOWN),
+        model=model,
     )
+
+
+def garbled(*, what: str) -> ModelError:
+    """Return the error of a reply that has not the shape; asking again may help."""
+    return ModelError(message=f"the model server's reply {what}", retriable=True)
+
+
+def _choice(choice: JsonValue, model: str) -> ModelResponse:
+    message = choice.get("message") if isinstance(choice, Mapping) else None
+    if not isinstance(choice, Mapping) or not isinstance(message, Mapping):
+        raise garbled(what="has a choice without a message")
+    return reply_of(message, choice.get("finish_reason"), model, PART)
+
+
+def _tool(tool: ToolSpec) -> JsonObject:
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }
+    return {"type": "function", "function": function}
 
 
 def _message(message: Message) -> JsonObject:
@@ -117,7 +158,7 @@ def _uses(calls: JsonValue) -> tuple[ToolUse, ...]:
     for at, call in enumerate(calls if isinstance(calls, list) else ()):
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not _is_text(function.get("name")):
-            raise _garbled(what="has a tool call without a name")
+            raise garbled(what="has a tool call without a name")
         arguments = function.get("arguments")
         text = arguments if isinstance(arguments, str) else dumps(arguments).decode()
         given = call.get("id")
@@ -126,22 +167,5 @@ def _uses(calls: JsonValue) -> tuple[ToolUse, ...]:
     return tuple(found)
 
 
-def _usage(usage: JsonValue) -> Usage:
-    if not isinstance(usage, Mapping):
-        return Usage()
-    return Usage(
-        input_tokens=_count(usage.get("prompt_tokens")),
-        output_tokens=_count(usage.get("completion_tokens")),
-    )
-
-
-def _count(value: JsonValue) -> int | None:
-    return value if type(value) is int and value >= 0 else None
-
-
 def _is_text(value: JsonValue) -> bool:
     return isinstance(value, str)
-
-
-def _garbled(*, what: str) -> ModelError:
-    return ModelError(message=f"the model server's reply {what}", retriable=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from thoughtgate.core.errors import ModelError
 from thoughtgate.core.models import FinishReason, ModelRequest, ModelResponse
+from thoughtgate.models.several import Several
 
 
 class Scripted:
@@ -15,13 +16,17 @@ class Scripted:
     def __init__(self, replies: Iterable[str | ModelResponse | ModelError]) -> None:
         self._replies = list(replies)
         self.requests: list[ModelRequest] = []
+        self._several = Several(self._next, native=False)
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
-        """Return the next reply of the script.
+        """Return the next reply of the script, or as many as `request.n` says.
 
         Raises:
             ModelError: The script says so, or it is at its end.
         """
+        return await self._several.complete(request)
+
+    async def _next(self, request: ModelRequest) -> ModelResponse:
         at = len(self.requests)
         self.requests.append(request)
         if at >= len(self._replies):

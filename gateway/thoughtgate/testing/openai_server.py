@@ -3,127 +3,100 @@
 Never holds a model; the function gets the request as the server saw it and says the reply.
 """
 
-import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from thoughtgate.core.json import JsonObject, JsonValue
-from thoughtgate.wire.strict import dumps, parse
+from thoughtgate.testing.model_host import ModelHost, Said, Seen, Trouble, in_pieces
+from thoughtgate.wire.strict import dumps
+
+__all__ = ["Compute", "OpenAIServer", "Seen", "Trouble"]
 
 Compute = Callable[[JsonObject], "str | JsonObject"]
 """From the request's JSON to the reply: a text, or the whole assistant message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """What goes wrong with one request: a status, a body that is sent as it is, or silence."""
+class OpenAIServer(ModelHost):
+    """Answers `/v1/chat/completions`, whole or, where the request says so, streamed.
 
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = None
-    stall: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """One request as it came; header names are lower case."""
-
-    path: str
-    headers: Mapping[str, str]
-    body: JsonObject
-
-
-class OpenAIServer:
-    """Serves on a free port of the loopback interface between `async with` and its end.
-
-    `troubles` are used up first, one per request. `usage` None leaves usage out.
+    `usage` None leaves usage out. `many` False is a server that gives one reply whatever `n` says.
+    A message may hold `finish_reason`. A stream comes in pieces of `size` characters.
     """
 
-    def __init__(self, compute: Compute, *, usage: JsonObject | None = None) -> None:
+    def __init__(
+        self,
+        compute: Compute,
+        *,
+        usage: JsonObject | None = None,
+        many: bool = True,
+        size: int = 3,
+    ) -> None:
+        super().__init__(self._reply)
         self._compute = compute
         self._usage = usage
-        self._server: asyncio.Server | None = None
-        self._served: set[asyncio.Task[None]] = set()
-        self.troubles: list[Trouble] = []
-        self.seen: list[Seen] = []
-        self.url = ""
+        self._many = many
+        self._size = size
 
-    async def __aenter__(self) -> Self:
-        """Listen."""
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        port = self._server.sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}/v1"
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop listening, and drop what is still stalled."""
-        for task in self._served:
-            task.cancel()
-        await asyncio.gather(*self._served, return_exceptions=True)
-        if self._server is not None:
-            self._server.close()
-            await self._server.wait_closed()
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._served.add(task)
-        task.add_done_callback(self._served.discard)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            self.seen.append(await _read(reader))
-            trouble = self.troubles.pop(0) if self.troubles else Trouble()
-            if trouble.stall:
-                await asyncio.Event().wait()
-            body = trouble.body
-            if body is None:
-                body = self._completion(self.seen[-1].body) if trouble.status == 200 else b"{}"
-            writer.write(_head(trouble, len(body)) + body)
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            return  # the client gave up
-        finally:
-            writer.close()
-
-    def _completion(self, request: JsonObject) -> bytes:
-        said = self._compute(request)
-        message: JsonObject = {"content": said} if isinstance(said, str) else said
-        finish = "tool_calls" if message.get("tool_calls") else "stop"
-        reply: dict[str, JsonValue] = {
-            "id": f"chatcmpl-{len(self.seen)}",
-            "object": "chat.completion",
-            "model": request.get("model", ""),
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", **message},
-                    "finish_reason": finish,
-                }
-            ],
-        }
+    def _reply(self, seen: Seen) -> Said:
+        asked = seen.body
+        n = asked.get("n", 1) if self._many else 1
+        messages = [self._message(asked) for _ in range(n)]
+        if asked.get("stream"):
+            return Said(kind="text/event-stream", pieces=tuple(self._events(asked, messages)))
+        choices = [
+            {
+                "index": at,
+                "message": {"role": "assistant", **message},
+                "finish_reason": finish,
+            }
+            for at, (message, finish) in enumerate(messages)
+        ]
+        whole = self._frame(asked, "chat.completion", choices)
         if self._usage is not None:
-            reply["usage"] = self._usage
-        return dumps(reply)
+            whole["usage"] = self._usage
+        return Said(kind="application/json", pieces=(dumps(whole),))
+
+    def _message(self, asked: JsonObject) -> tuple[dict[str, Any], str]:
+        said = self._compute(asked)
+        message = {"content": said} if isinstance(said, str) else dict(said)
+        usual = "tool_calls" if message.get("tool_calls") else "stop"
+        return message, message.pop("finish_reason", usual)
+
+    def _events(
+        self, asked: JsonObject, messages: list[tuple[dict[str, Any], str]]
+    ) -> Iterator[bytes]:
+        yield b": begun\n\n"
+        for at, (message, finish) in enumerate(messages):
+            for delta in [{"role": "assistant", "content": ""}, *self._deltas(message)]:
+                yield self._event(asked, [{"index": at, "delta": delta, "finish_reason": None}])
+            yield self._event(asked, [{"index": at, "delta": {}, "finish_reason": finish}])
+        if self._usage is not None:
+            yield _event({**self._frame(asked, "chat.completion.chunk", []), "usage": self._usage})
+        yield b"data: [DONE]\n\n"
+
+    def _deltas(self, message: JsonObject) -> Iterator[JsonObject]:
+        for key in ("reasoning_content", "content"):
+            for piece in in_pieces(message.get(key) or "", self._size):
+                yield {key: piece}
+        for index, call in enumerate(message.get("tool_calls") or ()):
+            function = call["function"]
+            named = {"name": function["name"], "arguments": ""}
+            first = {"index": index, "id": call["id"], "type": "function", "function": named}
+            yield {"tool_calls": [first]}
+            for piece in in_pieces(function["arguments"], self._size):
+                yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+    def _event(self, asked: JsonObject, choices: JsonValue) -> bytes:
+        return _event(self._frame(asked, "chat.completion.chunk", choices))
+
+    def _frame(self, asked: JsonObject, kind: str, choices: JsonValue) -> dict[str, JsonValue]:
+        return {
+            "id": f"chatcmpl-{len(self.seen)}",
+            "object": kind,
+            "model": asked.get("model", ""),
+            "choices": choices,
+        }
 
 
-async def _read(reader: asyncio.StreamReader) -> Seen:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    first, *lines = head.split("\r\n")
-    pairs = (line.partition(":") for line in lines if line)
-    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-    body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Seen(path=first.split(" ")[1], headers=headers, body=parse(body))
-
-
-def _head(trouble: Trouble, size: int) -> bytes:
-    lines = [f"HTTP/1.1 {trouble.status} X", "Content-Type: application/json"]
-    lines += [f"{name}: {value}" for name, value in trouble.headers.items()]
-    lines += [f"Content-Length: {size}", "Connection: close", "", ""]
-    return "\r\n".join(lines).encode("latin-1")
+def _event(value: JsonObject) -> bytes:
+    return b"data: %b\n\n" % dumps(value)

@@ -14,6 +14,7 @@ from thoughtgate.core.json import JsonValue
 from thoughtgate.core.models import FinishReason, Message, ModelRequest, Role
 from thoughtgate.models.openai_chat import ChatSettings, OpenAIChat
 from thoughtgate.models.openai_shapes import response
+from thoughtgate.models.patience import Door, Patience
 from thoughtgate.models.posting import Posted
 from thoughtgate.testing.openai_server import OpenAIServer, Trouble
 
@@ -46,9 +47,13 @@ async def bench(*troubles: Trouble, timeout_seconds: float = 5.0) -> AsyncIterat
         server.troubles = list(troubles)
         made = Bench(server)
         settings = ChatSettings(
-            base_url=server.url, model="m", key="sk-very-secret", timeout=timeout_seconds
+            base_url=server.url,
+            model="m",
+            key="sk-very-secret",
+            patience=Patience(timeout=timeout_seconds),
         )
-        made.client = OpenAIChat(settings, post=post, sleep=made.sleep, now=lambda: NOON)
+        door = Door(post=post, sleep=made.sleep, now=lambda: NOON)
+        made.client = OpenAIChat(settings, door)
         yield made
 
 
@@ -143,17 +148,19 @@ async def test_neither_key_nor_the_servers_prose_stands_in_an_error() -> None:
 async def test_a_server_that_cannot_be_reached_is_named_without_its_secrets(
     failure: Exception, said: str
 ) -> None:
-    async def post(url: str, *, headers: Mapping[str, str], body: bytes, seconds: float) -> Posted:
+    async def post(url: str, *, headers: Mapping[str, str], body: bytes) -> Posted:
         raise failure
 
     async def sleep(_: float) -> None:
         """Wait for nothing."""
 
     settings = ChatSettings(
-        base_url="http://me:sk-very-secret@host:9/v1?key=sk-very-secret", model="m", tries=2
+        base_url="http://me:sk-very-secret@host:9/v1?key=sk-very-secret",
+        model="m",
+        patience=Patience(tries=2),
     )
     with pytest.raises(ModelError) as caught:
-        await within(OpenAIChat(settings, post=post, sleep=sleep).complete(REQUEST))
+        await within(OpenAIChat(settings, Door(post=post, sleep=sleep)).complete(REQUEST))
     assert caught.value.retriable
     assert caught.value.message == f"model m at http://host:9/v1 {said}"
 

@@ -11,6 +11,7 @@ from tests.support.waiting import within
 from thoughtgate.core.calls import Call, Result
 from thoughtgate.engines.contract import Limits, NoteKind, StopReason
 from thoughtgate.models.openai_chat import ChatSettings, OpenAIChat
+from thoughtgate.models.patience import Door
 from thoughtgate.runs.orders import RunReport
 from thoughtgate.testing.openai_server import OpenAIServer, Trouble
 
@@ -24,9 +25,8 @@ async def no_sleep(_: float) -> None:
 async def planned(bench: RunBench, *troubles: Trouble) -> RunReport:
     async with OpenAIServer(think) as server, posting() as post:
         server.troubles = list(troubles)
-        model = OpenAIChat(
-            ChatSettings(base_url=server.url, model="program"), post=post, sleep=no_sleep
-        )
+        settings = ChatSettings(base_url=server.url, model="program")
+        model = OpenAIChat(settings, Door(post=post, sleep=no_sleep))
         limits = Limits(native_tools=False)
         return await within(bench.run(goal="count the errors and tell", model=model, limits=limits))
 
