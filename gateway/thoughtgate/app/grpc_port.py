@@ -27,6 +27,10 @@ def grpc_reserved(loaded: Loaded) -> Iterator[Loaded]:
     if gateway.grpc_port is None:
         yield loaded
         return
+    if gateway.grpc_port == gateway.port != 0:
+        raise ConfigError(
+            message=f"port and grpc_port are both {gateway.port}; choose another --grpc-port"
+        )
     family = socket.AF_INET6 if ":" in gateway.host else socket.AF_INET
     with closing(socket.socket(family, socket.SOCK_STREAM)) as held:
         try:

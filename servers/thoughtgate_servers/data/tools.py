@@ -154,11 +154,7 @@ class DataTools:
             }  # fmt: skip
 
         found = await self._watched(request, work)
-        lines = [
-            f"{one['name']}: {one['count']} values, {one['nulls']} null, "
-            f"mean {one['mean']}, from {one['min']} to {one['max']}"
-            for one in found["columns"]
-        ]
+        lines = [_summed_up(column) for column in found["columns"]]
         lines += [
             f"{one['a']} and {one['b']}: r = {one['r']:.3f} over {one['rows']} rows"
             for one in found["correlation"][:_RELATED]
@@ -298,3 +294,13 @@ def _page(found: Mapping[str, Any]) -> str:
         more = "" if found["complete"] else ", and there are more"
         lines.append(f"({found['row_count']} rows{more})")
     return "\n".join(lines)
+
+
+def _summed_up(column: Mapping[str, Any]) -> str:
+    """Return what was found of a column in one line."""
+    said = [f"{column['name']}: {column['count']} values, {column['nulls']} null"]
+    if column["mean"] is not None:
+        said.append(f"mean {column['mean']:g}")
+    if column["min"] is not None:
+        said.append(f"from {column['min']} to {column['max']}")
+    return ", ".join(said)

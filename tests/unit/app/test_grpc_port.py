@@ -53,6 +53,13 @@ def test_nobody_else_can_have_it_from_the_first_moment_on(*, listening: bool) ->
         pass
 
 
+def test_a_port_for_both_is_refused_by_both_names() -> None:
+    with pytest.raises(ConfigError, match="port and grpc_port are both 8765; choose another"):
+        grpc_reserved(loaded("grpc_port = 8765")).__enter__()
+    with grpc_reserved(loaded("port = 0\ngrpc_port = 0")):
+        pass
+
+
 def test_nobody_connects_to_what_is_only_reserved() -> None:
     with (
         grpc_reserved(loaded("grpc_port = 0")) as settled,

@@ -309,6 +309,16 @@ async def test_statistics_of_a_table_obey_their_schema(tools: tuple[Tool, ...]) 
     assert (await ask(tools, "statistics", source="shop.db")).is_error
 
 
+async def test_statistics_in_words_have_a_mean_where_there_is_one(tools: tuple[Tool, ...]) -> None:
+    sql = "SELECT 'a' AS word, 3 AS number, NULL AS nothing"
+    said = text(await ask(tools, "statistics", source="shop.db", sql=sql))
+    assert said.splitlines()[1:4] == [
+        "word: 1 values, 0 null, from a to a",
+        "number: 1 values, 0 null, mean 3, from 3 to 3",
+        "nothing: 0 values, 1 null",
+    ]
+
+
 @pytest.mark.parametrize("kind", ["bar", "line", "scatter", "histogram"])
 @pytest.mark.parametrize(
     "sql",
