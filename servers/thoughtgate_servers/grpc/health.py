@@ -1,6 +1,6 @@
 """The standard health service, `grpc.health.v1.Health`, for a server of one service.
 
-Never needs a package for it: the two messages hold one field each.
+Never says that a service is served which this server does not have.
 """
 
 import asyncio
@@ -8,31 +8,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.message import Message
 
-SERVING, NOT_SERVING, SERVICE_UNKNOWN = 1, 2, 3
-
-
-def _messages() -> tuple[type[Message], type[Message]]:
-    """Return the classes of request and response, from a pool that no other package shares."""
-    file = descriptor_pb2.FileDescriptorProto(
-        name="health.proto", package="grpc.health.v1", syntax="proto3"
-    )
-    kinds = descriptor_pb2.FieldDescriptorProto
-    for name, field, kind in (
-        ("HealthCheckRequest", "service", kinds.TYPE_STRING),
-        ("HealthCheckResponse", "status", kinds.TYPE_INT32),
-    ):
-        # an enum and an int32 are the same on the wire
-        file.message_type.add(name=name).field.add(
-            name=field, number=1, type=kind, label=kinds.LABEL_OPTIONAL
-        )
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
-    request = pool.FindMessageTypeByName("grpc.health.v1.HealthCheckRequest")
-    response = pool.FindMessageTypeByName("grpc.health.v1.HealthCheckResponse")
-    return message_factory.GetMessageClass(request), message_factory.GetMessageClass(response)
+from thoughtgate_proto.health.v1.health_pb2 import (
+    STATUS_NOT_SERVING,
+    STATUS_SERVICE_UNKNOWN,
+    STATUS_SERVING,
+    HealthRequest,
+    HealthResponse,
+)
 
 
 class Health:
@@ -41,7 +24,6 @@ class Health:
     def __init__(self, service: str) -> None:
         self._known = {"", service}
         self._stopped = asyncio.Event()
-        self._request, self._response = _messages()
 
     def stop(self) -> None:
         """Say from now on that nothing is served."""
@@ -54,31 +36,31 @@ class Health:
             {
                 "Check": grpc.unary_unary_rpc_method_handler(
                     self._check,
-                    request_deserializer=self._request.FromString,
-                    response_serializer=self._response.SerializeToString,
+                    request_deserializer=HealthRequest.FromString,
+                    response_serializer=HealthResponse.SerializeToString,
                 ),
                 "Watch": grpc.unary_stream_rpc_method_handler(
                     self._watch,
-                    request_deserializer=self._request.FromString,
-                    response_serializer=self._response.SerializeToString,
+                    request_deserializer=HealthRequest.FromString,
+                    response_serializer=HealthResponse.SerializeToString,
                 ),
             },
         )
 
-    async def _check(self, request: Any, context: Any) -> Message:
+    async def _check(self, request: HealthRequest, context: Any) -> HealthResponse:
         if request.service not in self._known:
             await context.abort(grpc.StatusCode.NOT_FOUND, "unknown service")
         return self._said(request.service)
 
-    async def _watch(self, request: Any, context: Any) -> AsyncIterator[Message]:
+    async def _watch(self, request: HealthRequest, context: Any) -> AsyncIterator[HealthResponse]:
         del context
         yield self._said(request.service)
         await self._stopped.wait()
         yield self._said(request.service)
 
-    def _said(self, service: str) -> Message:
+    def _said(self, service: str) -> HealthResponse:
         if service not in self._known:
-            status = SERVICE_UNKNOWN
+            status = STATUS_SERVICE_UNKNOWN
         else:
-            status = NOT_SERVING if self._stopped.is_set() else SERVING
-        return self._response(status=status)
+            status = STATUS_NOT_SERVING if self._stopped.is_set() else STATUS_SERVING
+        return HealthResponse(status=status)

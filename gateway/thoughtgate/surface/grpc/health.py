@@ -8,30 +8,29 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import grpc
-from google.protobuf.wrappers_pb2 import StringValue, UInt32Value
 
 from thoughtgate.core.errors import UnknownTarget
 from thoughtgate.surface.grpc.rpcs import Rpc, Rpcs
 from thoughtgate.surface.grpc.servicer import SERVICE, read
+from thoughtgate_proto.health.v1.health_pb2 import (
+    STATUS_NOT_SERVING,
+    STATUS_SERVICE_UNKNOWN,
+    STATUS_SERVING,
+    HealthRequest,
+    HealthResponse,
+    Status,
+)
 
 HEALTH: Final = "grpc.health.v1.Health"
 
 Ready = Callable[[], Awaitable[bool]]
 """Tells whether the gateway is ready."""
 
-_SERVING: Final = 1
-_NOT_SERVING: Final = 2
-_UNKNOWN: Final = 3
-
 _KNOWN: Final = frozenset({"", SERVICE})
 
 
 class HealthService:
-    """Answers `Check` and `Watch`; a watcher is told within `pause` seconds of a change.
-
-    The messages of the health protocol have the shape on the wire of two well-known types, a text
-    and a number, so they are read and written as those.
-    """
+    """Answers `Check` and `Watch`; a watcher is told within `pause` seconds of a change."""
 
     def __init__(self, ready: Ready, *, pause: float) -> None:
         self._ready = ready
@@ -58,16 +57,16 @@ class HealthService:
 
     async def _check(self, data: bytes, rpc: Rpc) -> bytes:
         del rpc
-        name = read(StringValue, data).value
+        name = read(HealthRequest, data).service
         if name not in _KNOWN:
             raise UnknownTarget(name=name, kind="service")
         return _told(await self._status())
 
     async def _watch(self, data: bytes, rpc: Rpc) -> None:
-        known = read(StringValue, data).value in _KNOWN
+        known = read(HealthRequest, data).service in _KNOWN
         last = None
         while not self._closed.is_set():
-            status = await self._status() if known else _UNKNOWN
+            status = await self._status() if known else STATUS_SERVICE_UNKNOWN
             if status != last:
                 await rpc.write(_told(status))
                 last = status
@@ -78,10 +77,10 @@ class HealthService:
             except TimeoutError:
                 continue
 
-    async def _status(self) -> int:
+    async def _status(self) -> Status.ValueType:
         ready = not self._stopping.is_set() and await self._ready()
-        return _SERVING if ready and not self._stopping.is_set() else _NOT_SERVING
+        return STATUS_SERVING if ready and not self._stopping.is_set() else STATUS_NOT_SERVING
 
 
-def _told(status: int) -> bytes:
-    return UInt32Value(value=status).SerializeToString()
+def _told(status: Status.ValueType) -> bytes:
+    return HealthResponse(status=status).SerializeToString()

@@ -14,15 +14,14 @@ from thoughtgate.core.calls import Call
 from thoughtgate.core.errors import (
     UpstreamError,
     UpstreamGarbled,
-    UpstreamLost,
     UpstreamRefused,
     UpstreamReplied,
-    UpstreamUnreachable,
 )
 from thoughtgate.core.json import JsonObject, JsonValue
 from thoughtgate.core.servers import Era
 from thoughtgate.core.tools import Tool
 from thoughtgate.upstream.grpc.channel import Connection
+from thoughtgate.upstream.grpc.health import check_health
 from thoughtgate.upstream.grpc.native_call import CALL_TOOL, reply_of, request_of
 from thoughtgate.upstream.grpc.native_list import read_tools
 from thoughtgate.upstream.grpc.sending import seconds_for, trace_metadata
@@ -36,9 +35,6 @@ SERVICE = f"{VERSION}.ToolServer"
 
 _GET_INFO = f"/{SERVICE}/GetServerInfo"
 _WATCH = f"/{SERVICE}/WatchTools"
-_HEALTH = "/grpc.health.v1.Health/Check"
-_ASK_HEALTH = b"\x0a" + bytes([len(SERVICE)]) + SERVICE.encode()
-_NOT_SERVING = b"\x08\x02"
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
@@ -96,7 +92,7 @@ class NativeLink:
             ) from None
         except DecodeError:
             raise UpstreamGarbled(message="what it says of itself cannot be read") from None
-        await self._check_health()
+        await check_health(self._connection, SERVICE)
         if info.HasField("max_arguments_bytes"):
             self._max_arguments = info.max_arguments_bytes
         self.peer = Peer(
@@ -164,17 +160,6 @@ class NativeLink:
     async def aclose(self) -> None:
         """Close the channel; calls that still wait get UpstreamLost."""
         await self._connection.aclose()
-
-    async def _check_health(self) -> None:
-        """Ask a server that has the standard service of health whether it serves."""
-        try:
-            said = await self._connection.answer(_HEALTH, _ASK_HEALTH)
-        except UpstreamLost:
-            raise
-        except UpstreamError:
-            return  # it has no such service, or does not know this name
-        if said == _NOT_SERVING:
-            raise UpstreamUnreachable(message="it says that it does not serve now")
 
     async def _follow(self, changed: Changed) -> None:
         """Watch the revision, again whenever the stream ends, until cancelled."""

@@ -23,6 +23,7 @@ from thoughtgate.core.tools import Tool
 from thoughtgate.protos.descriptors import Method, decode
 from thoughtgate.upstream.grpc.carrying import Trip, answered, streamed
 from thoughtgate.upstream.grpc.channel import Connection, connect
+from thoughtgate.upstream.grpc.health import CHECK
 from thoughtgate.upstream.grpc.metadata import Metadata
 from thoughtgate.upstream.grpc.offered import (
     DESCRIBED,
@@ -50,7 +51,6 @@ RECHECK = 300.0
 GAP = 1.0
 """Seconds between two such questions, however many reasons there are for one."""
 
-_HEALTH = "/grpc.health.v1.Health/Check"
 _PROBE = 10.0
 _TOOLS: JsonObject = {"tools": {"listChanged": True}}
 _ROOM = 4
@@ -231,7 +231,7 @@ class ReflectedLink:
     async def _found(self) -> None:
         """Find out whether anybody is there who speaks gRPC, whatever the answer is."""
         try:
-            await self._connection.answer(_HEALTH, b"", seconds=_PROBE)
+            await self._connection.answer(CHECK, b"", seconds=_PROBE)
         except (UpstreamRefused, UpstreamFailed):
             return
 

@@ -1,0 +1,1 @@
+"""Messages of the health service, in the shape of the public protocol."""
