@@ -46,9 +46,9 @@ Text: Any = message_factory.GetMessageClass(
     .AddSerializedFile(FILE.SerializeToString())
     .message_types_by_name["Text"]
 )
-_DECLARED = Descriptors.of([FILE.SerializeToString()])
-_METHOD = _DECLARED.methods(SERVICE)[0]
-TOOL = tool_name(_METHOD)
+DECLARED = Descriptors.of([FILE.SerializeToString()])
+SAY = DECLARED.methods(SERVICE)[0]
+TOOL = tool_name(SAY)
 
 
 def result_of(text: str) -> tool_server_pb2.CallResult:
@@ -69,7 +69,7 @@ class Native(tool_server_pb2_grpc.ToolServerServicer):
 
     async def ListTools(self, request: Any, context: Any) -> Any:
         """List the one tool, with the schemas of the method."""
-        tool = tool_of(_METHOD, _DECLARED, streaming=Streaming.ARRAY)
+        tool = tool_of(SAY, DECLARED, streaming=Streaming.ARRAY)
         listed = tool_server_pb2.Tool(
             name=TOOL,
             input_schema_json=_dumps(tool["inputSchema"]),
@@ -93,8 +93,8 @@ async def say(request: Any, context: Any) -> Any:
     return Text(text=request.text)
 
 
-async def serve(port: int) -> None:
-    """Serve until killed."""
+def server_on(port: int) -> tuple[grpc.aio.Server, int]:
+    """Return the server, to be started, and its port; 0 takes one that is free."""
     server = grpc.aio.server()
     tool_server_pb2_grpc.add_ToolServerServicer_to_server(Native(), server)
     handler = grpc.unary_unary_rpc_method_handler(
@@ -105,7 +105,12 @@ async def serve(port: int) -> None:
         grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),
     ))
     reflection.enable_server_reflection([SERVICE, reflection.SERVICE_NAME], server)
-    server.add_insecure_port(f"127.0.0.1:{port}")
+    return server, server.add_insecure_port(f"127.0.0.1:{port}")
+
+
+async def serve(port: int) -> None:
+    """Serve until killed."""
+    server, _ = server_on(port)
     await server.start()
     await server.wait_for_termination()
 

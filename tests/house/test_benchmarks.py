@@ -3,16 +3,25 @@
 import asyncio
 import json
 from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from benchmarks import table
+from benchmarks import grpc_ways, table
 from benchmarks.__main__ import NAMES, main
-from benchmarks.clients import HANDSHAKE, STATELESS
+from benchmarks.clients import HANDSHAKE, STATELESS, Client
+from benchmarks.grpc_clients import Asking, ChannelPerCall, KeptChannel, by_method, natively
+from benchmarks.grpc_echo import DECLARED, SAY, Text, result_of, server_on
+from benchmarks.grpc_ways import NATIVE, REFLECTED
 from benchmarks.load import Load, Measured, measured
 from benchmarks.report import Bar, Report, arguments, document
+from benchmarks.ways import NULL, NULL_MS, OURS
 from tests.support.source import text_of
 from tests.support.waiting import within
+from thoughtgate.protos.descriptors import decode
+from thoughtgate.upstream.grpc.native_call import read_result
+from thoughtgate.upstream.grpc.spelling import reply_of
 
 GOOD = '{"jsonrpc":"2.0","id":ID,"result":{"structuredContent":{"text":"hello"}}}'
 
@@ -48,6 +57,10 @@ async def loaded(body: str, kind: str, era: str) -> Measured:
     return found
 
 
+def measure_of(**cpu: float) -> Measured:
+    return Measured(calls=1, errors=0, first_error="", rate=1.0, p50=1.0, p99=1.0, cpu=cpu, each={})
+
+
 @pytest.mark.parametrize("era", [HANDSHAKE, STATELESS])
 @pytest.mark.parametrize(
     ("kind", "body"),
@@ -75,6 +88,51 @@ async def test_any_other_reply_is_an_error(body: str) -> None:
     found = await loaded(body, "application/json", STATELESS)
     assert (found.calls, found.errors) == (3, 3)
     assert found.first_error
+
+
+@pytest.mark.parametrize("client", [KeptChannel, ChannelPerCall])
+@pytest.mark.parametrize("asking", [natively, by_method])
+async def test_a_call_of_a_grpc_server_counts_only_with_the_text_that_was_sent(
+    client: Callable[[str, Asking], Client], asking: Asking
+) -> None:
+    server, port = server_on(0)
+    await server.start()
+    try:
+        load = Load(
+            client=lambda: client(f"127.0.0.1:{port}", asking),
+            expected=b"hello",
+            era=STATELESS,
+            sessions=2,
+            calls=4,
+            warmup=0,
+        )
+        good = await within(measured(load, {}))
+        wrong = await within(measured(replace(load, expected=b"hallo"), {}))
+    finally:
+        await server.stop(None)
+    assert (good.calls, good.errors, good.first_error) == (4, 0, "")
+    assert (wrong.calls, wrong.errors) == (4, 4)
+
+
+def test_both_kinds_of_grpc_server_give_the_same_result() -> None:
+    answer = decode(DECLARED, SAY.response, Text(text="hello").SerializeToString())
+    assert read_result(result_of("hello")).result == reply_of(answer, 1_000).result
+
+
+def test_what_a_reflected_server_costs_more_is_compared_within_each_round() -> None:
+    def found(*cpu: float) -> list[Measured]:
+        return [measure_of(gateway=one) for one in cpu]
+
+    measured = {
+        ((NATIVE, STATELESS, 32), OURS): found(0.5, 0.9, 0.5),
+        ((REFLECTED, STATELESS, 32), OURS): found(0.6, 1.0, 0.8),
+        (("none", STATELESS, 32), NULL): found(NULL_MS * 2),
+    }
+    native, more = grpc_ways.bars(measured)
+    assert native.measured == 0.5
+    assert native.limit == pytest.approx(2 * grpc_ways.NATIVE_LIMIT)
+    assert more.measured == pytest.approx(0.1)
+    assert more.limit == pytest.approx(2 * grpc_ways.REFLECTED_LIMIT)
 
 
 @pytest.mark.parametrize(
