@@ -30,7 +30,8 @@ Never carries a secret or an argument value; `data` is JSON and may reach a clie
     │   ├── StoreOlder             written by an older version; an upgrade is needed
     │   ├── StoreNewer             written by a newer version
     │   ├── StoreCorrupt           not a readable database
-    │   └── StoreSealed            its secrets cannot be opened with the key at hand
+    │   ├── StoreSealed            its secrets cannot be opened with the key at hand
+    │   └── RunTaken               another drives the run now; stop
     ├── ConfigError                settings, a plan or a command line that cannot be used
     ├── ModelError                 a model client failed
     └── OutOfOrder                 an event that cannot happen in this state: our own bug
@@ -296,6 +297,10 @@ class StoreSealed(StoreError):
     """The secrets in the database cannot be opened, or none may be added, with the key at hand."""
 
     code = "store_sealed"
+
+
+class RunTaken(StoreError):
+    """The run is driven by another now: who wrote to it stops and does nothing more for it."""
 
 
 class ConfigError(GateError):

@@ -3,28 +3,25 @@
 Never leaves half a group: rows and the chain's head are committed together or not at all.
 """
 
-import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from thoughtgate.core.audit import AuditRow
 from thoughtgate.core.errors import StoreError
-from thoughtgate.registry import chain, trouble
+from thoughtgate.registry import chain
 from thoughtgate.registry.chain import ChainHead, Gap
 from thoughtgate.registry.database import Database
+from thoughtgate.registry.groups import Groups
 
 HEADS_NOTED = 64
 """How many other chains, the most recently written ones, a row notes at most."""
 
 _AT_ONCE = 32
 """Rows per INSERT: so many are encoded before the interpreter lock is let go again."""
-
-_CACHE = 256
-"""KiB of pages that its connection keeps, instead of SQLite's two thousand."""
 
 _INSERT = "INSERT OR ROLLBACK INTO audit (chain, seq, at_ns, hash, body) VALUES "
 """OR ROLLBACK: without it SQLite keeps a statement journal in a temporary file for many rows."""
@@ -62,10 +59,8 @@ class AuditFile:
     """Writes one chain, which begins with the first group."""
 
     def __init__(self, database: Database, rule: CheckpointRule) -> None:
-        self._database = database
+        self._groups = Groups(database)
         self._rule = rule
-        self._connection: sqlite3.Connection | None = None
-        self._synced: bool | None = None
         self._chain: _Chain | None = None
 
     @property
@@ -80,7 +75,7 @@ class AuditFile:
             StoreError: Nothing of it was written.
         """
         before = self._chain
-        with self._group(sync=sync) as connection:
+        with self._groups.group(sync=sync) as connection:
             now = time.time_ns()
             after = before or _begin(connection, now)
             after = _link(connection, after, ((row.at_ns, chain.body_of(row)) for row in rows))
@@ -95,13 +90,7 @@ class AuditFile:
         Raises:
             StoreError: They may be lost if the machine stops now.
         """
-        path = self._database.path
-        with trouble.translated_files(path):
-            log = os.open(path.with_name(path.name + "-wal"), os.O_RDONLY)
-            try:
-                os.fsync(log)
-            finally:
-                os.close(log)
+        self._groups.sync()
 
     def end(self) -> None:
         """End the chain with a row that says so.
@@ -112,7 +101,7 @@ class AuditFile:
         before = self._chain
         if before is None:
             return
-        with self._group(sync=True) as connection:
+        with self._groups.group(sync=True) as connection:
             now = time.time_ns()
             after = _note(connection, before, chain.CLOSED, now)
             self._keep_head(connection, before, after, now)
@@ -124,34 +113,7 @@ class AuditFile:
         Raises:
             StoreLocked: Others write for too long; the connection stays open.
         """
-        if self._connection is not None:
-            with self._database.lock.held():
-                self._connection.close()
-            self._connection = self._synced = None
-
-    @contextmanager
-    def _group(self, *, sync: bool) -> Iterator[sqlite3.Connection]:
-        """Give one write transaction."""
-        self._database.check()
-        with trouble.translated(self._database.path), self._database.lock.held():
-            connection = self._connection = self._connection or self._connected()
-            if sync is not self._synced:
-                connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
-                self._synced = sync
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-            self._database.checkpoint_if_large(connection)
-
-    def _connected(self) -> sqlite3.Connection:
-        """Return a connection that holds few pages: rows are only put behind the others."""
-        connection = self._database.connect()
-        connection.execute(f"PRAGMA cache_size = -{_CACHE}")
-        return connection
+        self._groups.close()
 
     def _is_due(self, now: _Chain) -> bool:
         return (

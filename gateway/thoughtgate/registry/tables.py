@@ -9,11 +9,13 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     ForeignKey,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
     Table,
     Text,
+    text,
 )
 
 metadata = MetaData()
@@ -162,3 +164,44 @@ audit = Table(
     sqlite_with_rowid=False,
 )
 """`hash` is SHA-256 over the hash before it and `body`."""
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("uid", Text, nullable=False, unique=True),
+    Column("engine", Text, nullable=False),
+    Column("principal", Text, nullable=False),
+    Column("domain", Text, nullable=False),
+    Column("parent", Text, nullable=False),
+    Column("forked_from", BigInteger, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("head", BigInteger, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("lease_ns", BigInteger, nullable=False),
+    Column("created_ns", BigInteger, nullable=False),
+    Column("ended_ns", BigInteger),
+    Index("runs_principal", "principal", "id"),
+    Index("runs_open", "id", sqlite_where=text("status = 'open'")),
+    Index("runs_ended", "ended_ns", sqlite_where=text("ended_ns IS NOT NULL")),
+    Index("runs_forked", "parent", sqlite_where=text("forked_from > 0")),
+)
+"""`head` is the last event's `seq`; who writes names it and its `epoch`, so that an old driver
+fails. A driver holds the lease until `lease_ns`. `status` is a `RunStatus`, or `removed` while the
+events are being deleted. No foreign key: a token of the configuration has no principal here."""
+
+journal = Table(
+    "journal",
+    metadata,
+    Column("run", Integer, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("effect", Text, nullable=False),
+    Column("at_ns", BigInteger, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""`body` is JSON in the shape that `version` names. No foreign key: `runs.head` moves in the same
+transaction, and a check of each row would only cost."""
