@@ -1,18 +1,12 @@
-"""What asks in SQL: the two engines behind one small interface, and how they are told apart.
+"""What every engine that asks in SQL has in common: what it is asked, and what it answers.
 
-Never imports DuckDB for a source that needs none.
+Never an engine itself.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib import import_module
 from typing import Any, Protocol
-
-from thoughtgate_servers.data.limits import Limits, Watch
-from thoughtgate_servers.data.sources import Source
-from thoughtgate_servers.table import ToolFailed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,27 +41,6 @@ class Engine(Protocol):
         Raises:
             ToolFailed: It is no such statement, or the engine does not take it.
         """
-
-
-@contextmanager
-def engine(
-    source: Source, limits: Limits, watch: Watch, *, as_text: bool = False
-) -> Iterator[Engine]:
-    """Open the engine of a source; `as_text` reads every column of a CSV file as text.
-
-    Raises:
-        ToolFailed: The engine is not installed, or cannot read the source.
-    """
-    if source.database is not None:
-        module = import_module("thoughtgate_servers.data.sqlite_engine")
-    else:
-        try:
-            module = import_module("thoughtgate_servers.data.duckdb_engine")
-        except ModuleNotFoundError:
-            said = "CSV and Parquet need DuckDB: pip install 'thoughtgate[data]'"
-            raise ToolFailed(message=said) from None
-    with module.opened(source, limits, watch, as_text) as one:
-        yield one
 
 
 def quoted(name: str) -> str:

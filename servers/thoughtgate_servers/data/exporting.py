@@ -12,14 +12,13 @@ from importlib import import_module
 from typing import Any
 
 from thoughtgate_servers.data.cells import plain
-from thoughtgate_servers.data.engines import Answer, engine
-from thoughtgate_servers.data.limits import MAX_EXPORT_BYTES, MAX_EXPORTED, Limits, Watch
+from thoughtgate_servers.data.engines import Answer
+from thoughtgate_servers.data.limits import Limits, Watch, counted
+from thoughtgate_servers.data.opening import engine
 from thoughtgate_servers.data.sources import Source
 from thoughtgate_servers.table import ToolFailed
 
 _FROM_FILES = "Parquet is written from CSV and Parquet sources only: take csv or json"
-_TOO_MANY = f"more than {MAX_EXPORTED} rows: export them in parts"
-_TOO_LARGE = f"larger than {MAX_EXPORT_BYTES} bytes: export it in parts"
 
 
 def exported(
@@ -69,19 +68,6 @@ def as_json(answer: Answer) -> tuple[bytes, int]:
         rows = counted(rows, text.tell())
     text.write("\n]\n" if rows else "[]\n")
     return text.getvalue().encode("utf-8", "replace"), rows
-
-
-def counted(rows: int, size: int) -> int:
-    """Return the number of rows with one more.
-
-    Raises:
-        ToolFailed: That is too many, or the file is too large.
-    """
-    if rows >= MAX_EXPORTED:
-        raise ToolFailed(message=_TOO_MANY)
-    if size > MAX_EXPORT_BYTES:
-        raise ToolFailed(message=_TOO_LARGE)
-    return rows + 1
 
 
 def _field(value: object) -> object:

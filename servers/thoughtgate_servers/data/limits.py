@@ -24,6 +24,8 @@ MAX_EXPORT_BYTES = 100 * 1024 * 1024
 MAX_STUDIED = 200_000
 """Rows that statistics and charts look at."""
 MAX_TABLES = 100
+_TOO_MANY = f"more than {MAX_EXPORTED} rows: export them in parts"
+_TOO_LARGE = f"larger than {MAX_EXPORT_BYTES} bytes: export it in parts"
 _TELL = 0.5
 """Seconds between two words of progress."""
 
@@ -71,6 +73,19 @@ class Watch:
         with self._lock:
             if self._interrupt is not None:
                 self._interrupt()
+
+
+def counted(rows: int, size: int) -> int:
+    """Return the number of exported rows with one more; `size` is that of the file so far.
+
+    Raises:
+        ToolFailed: That is too many, or the file is too large.
+    """
+    if rows >= MAX_EXPORTED:
+        raise ToolFailed(message=_TOO_MANY)
+    if size > MAX_EXPORT_BYTES:
+        raise ToolFailed(message=_TOO_LARGE)
+    return rows + 1
 
 
 async def watched(work: Callable[[Watch], T], seconds: float, progress: Report) -> T:

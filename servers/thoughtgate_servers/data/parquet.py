@@ -9,8 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from thoughtgate_servers.data import duckdb_engine
-from thoughtgate_servers.data.exporting import counted
-from thoughtgate_servers.data.limits import MAX_EXPORTED, Limits, Watch
+from thoughtgate_servers.data.limits import MAX_EXPORTED, Limits, Watch, counted
 from thoughtgate_servers.data.sources import Source
 
 

@@ -13,9 +13,10 @@ from typing import Any
 from thoughtgate_servers.data import schemas
 from thoughtgate_servers.data.cells import plain, weight
 from thoughtgate_servers.data.drawing import Drawn, drawn
-from thoughtgate_servers.data.engines import Answer, Engine, engine, meant, quoted
+from thoughtgate_servers.data.engines import Answer, Engine, meant, quoted
 from thoughtgate_servers.data.exporting import exported
 from thoughtgate_servers.data.limits import MAX_BYTES, MAX_STUDIED, Limits, T, Watch, watched
+from thoughtgate_servers.data.opening import engine
 from thoughtgate_servers.data.sources import opened
 from thoughtgate_servers.data.studying import correlations, study
 from thoughtgate_servers.sandbox import Sandbox
