@@ -219,18 +219,18 @@ class Answers:
         return outcome if isinstance(outcome, bytes) else None
 
     async def over(self, seconds: float) -> bool:
-        """Tell whether the server ends the stream within so many seconds, well or badly.
+        """Tell whether the server ends the stream within so many seconds, as it should.
 
-        That costs less than asking for a message that does not come; `next` then says which.
+        The end comes behind all messages, so none is left then. That costs less than asking for a
+        message that does not come; where it is not so, `next` says why, or what comes instead.
         """
         if self._call is None:
-            return True
+            return False
         try:
             async with asyncio.timeout(seconds):
-                await self._call.code()
+                return await self._call.code() is grpc.StatusCode.OK
         except TimeoutError:
             return False
-        return True
 
 
 def _address(url: str) -> Address:

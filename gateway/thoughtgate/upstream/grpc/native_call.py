@@ -131,7 +131,6 @@ async def _end(answers: Answers) -> None:
     """Return when the call is over; a server that leaves it open is not waited for."""
     try:
         if await answers.over(SOON):
-            await answers.next()  # raises what it ended in
             return
         async with asyncio.timeout(END):
             more = await answers.next()
