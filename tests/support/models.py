@@ -24,7 +24,7 @@ from thoughtgate.wire.strict import dumps
 Make = Callable[[ModelResponse | None, ModelRequest], AbstractAsyncContextManager[ModelClient]]
 """Gives a client that replies so to this question; None: it cannot."""
 
-QUICK = Patience(timeout=5.0, stall=0.05, tries=2)
+QUICK = Patience(timeout=5.0, stall=5.0, tries=2)
 
 
 def ask(text: str, *, n: int = 1) -> ModelRequest:
