@@ -32,7 +32,12 @@ async def serving(gateway: Gateway, settings: FaceSettings = SETTINGS) -> AsyncI
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         config = uvicorn.Config(
-            front, http=TimedHttpProtocol, lifespan="off", log_config=None, access_log=False
+            front,
+            interface="asgi3",
+            http=TimedHttpProtocol,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
         )
         server = uvicorn.Server(config)
         serve = asyncio.create_task(server.serve(sockets=[listener]))

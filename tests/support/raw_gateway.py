@@ -114,6 +114,7 @@ async def _served(gateway: RawGateway) -> AsyncIterator[int]:
         listener.bind(("127.0.0.1", 0))
         config = uvicorn.Config(
             front,
+            interface="asgi3",
             loop="none",
             http=TimedHttpProtocol,
             lifespan="off",

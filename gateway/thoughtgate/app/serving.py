@@ -321,6 +321,7 @@ def uvicorn_config(app: App, front: Asgi) -> uvicorn.Config:
     seats = room()
     return uvicorn.Config(
         front,
+        interface="asgi3",
         loop="none",
         http=TimedHttpProtocol,
         ws="none",

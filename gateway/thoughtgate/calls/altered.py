@@ -3,11 +3,13 @@
 Never changes the call it is given.
 """
 
+from collections.abc import Callable
 from dataclasses import MISSING, fields
-from typing import Any
+from typing import Any, ParamSpec
 
 from thoughtgate.core.calls import Call
 
+_P = ParamSpec("_P")
 _COUNT = len(Call.__dataclass_fields__)
 _DEFAULTS = {
     field.name: field.default if field.default_factory is MISSING else field.default_factory()
@@ -16,14 +18,23 @@ _DEFAULTS = {
 }
 
 
-def made(**given: Any) -> Call:
-    """Return what `Call` does with these fields, in a fraction of its time; see `altered`."""
-    whole = _DEFAULTS | given
-    if len(whole) != _COUNT:
-        raise AttributeError(*(whole.keys() ^ Call.__dataclass_fields__.keys()))
-    call = object.__new__(Call)
-    object.__setattr__(call, "__dict__", whole)
-    return call
+def _quick(slow: Callable[_P, Call]) -> Callable[_P, Call]:
+    """Return what makes calls of the same fields, all of them named, in a fraction of the time."""
+    del slow  # it says which fields there are
+
+    def made(*none: _P.args, **given: _P.kwargs) -> Call:
+        whole = _DEFAULTS | given
+        if none or len(whole) != _COUNT:
+            raise AttributeError(*none, *(whole.keys() ^ Call.__dataclass_fields__.keys()))
+        call = object.__new__(Call)
+        object.__setattr__(call, "__dict__", whole)
+        return call
+
+    return made
+
+
+made = _quick(Call)
+"""Makes a call as `Call` itself does, without going through it field by field; see `altered`."""
 
 
 def altered(call: Call, **changes: Any) -> Call:

@@ -4,7 +4,7 @@ Never changes what a running call sees, and never waits: an update builds a new 
 calls that began before it end on the old one.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from thoughtgate.calls.path import Equipment, explain, path
@@ -68,13 +68,13 @@ class Gateway:
         self._snapshot = _after(_NOTHING, merge(()), {one.name: one for one in domains}, {})
         self._path = path(self._snapshot, equipment)
 
-    async def call(self, call: Call) -> Result:
+    def call(self, call: Call) -> Awaitable[Result]:
         """Carry one call through all stages.
 
         Raises:
             GateError: As the stages and the sender say.
         """
-        return await self._path(call)
+        return self._path(call)
 
     def leave(self, listener: Listener) -> None:
         """Forget what a listener has subscribed to; see `Ties.leave`."""

@@ -15,7 +15,7 @@ from thoughtgate.calls.checked_out import checked_out
 from thoughtgate.calls.conversed import conversed
 from thoughtgate.calls.intended import intended
 from thoughtgate.calls.resolved import resolved
-from thoughtgate.calls.sent import sent, sent_traced
+from thoughtgate.calls.sent import sent_traced
 from thoughtgate.calls.slots import Slots
 from thoughtgate.calls.snapshot import Snapshot
 from thoughtgate.calls.traced import traced
@@ -86,20 +86,30 @@ def steps(snapshot: Snapshot, equipment: Equipment) -> tuple[Step, ...]:
         *_tracing(snapshot, equipment),
         Step(
             name="audited",
-            stage=partial(audited, snapshot=snapshot, log=equipment.audit),
+            stage=lambda call, below: audited(call, below, snapshot=snapshot, log=equipment.audit),
             says=lambda entry: "writes one row, with digests of arguments and result",
         ),
-        Step(name="resolved", stage=partial(resolved, snapshot=snapshot), says=_resolving),
+        Step(
+            name="resolved",
+            stage=lambda call, below: resolved(call, below, snapshot=snapshot),
+            says=_resolving,
+        ),
         Step(
             name="bounded",
-            stage=partial(bounded, slots=equipment.slots, max_depth=equipment.max_depth),
+            stage=lambda call, below: bounded(
+                call, below, slots=equipment.slots, max_depth=equipment.max_depth
+            ),
             says=lambda entry: f"allows {entry.tool.call_timeout:g} seconds",
         ),
         *middleware,
-        Step(name="checked_in", stage=partial(checked_in, snapshot=snapshot), says=_checking_in),
+        Step(
+            name="checked_in",
+            stage=lambda call, below: checked_in(call, below, snapshot=snapshot),
+            says=_checking_in,
+        ),
         Step(
             name="authorized",
-            stage=partial(authorized, rules=equipment.rules),
+            stage=lambda call, below: authorized(call, below, rules=equipment.rules),
             says=partial(_authorizing, equipment.rules),
         ),
         *_intending(equipment),
@@ -125,21 +135,25 @@ def _above(stage: Stage, below: Next) -> Next:
 
 
 def _end(snapshot: Snapshot, equipment: Equipment) -> Next:
-    if equipment.recorder is None:
-        return partial(sent, sender=equipment.sender)
-    return partial(
-        sent_traced, sender=equipment.sender, snapshot=snapshot, recorder=equipment.recorder
-    )
+    sender, recorder = equipment.sender, equipment.recorder
+    if recorder is None:
+        return sender.send
+    return lambda call: sent_traced(call, sender=sender, snapshot=snapshot, recorder=recorder)
 
 
 def _tracing(snapshot: Snapshot, equipment: Equipment) -> tuple[Step, ...]:
-    if equipment.recorder is None:
+    recorder, capture = equipment.recorder, equipment.capture
+    if recorder is None:
         return ()
-    stage = partial(
-        traced, snapshot=snapshot, recorder=equipment.recorder, capture=equipment.capture
+    content = f"up to {capture} bytes of content" if capture else "no content"
+    step = Step(
+        name="traced",
+        stage=lambda call, below: traced(
+            call, below, snapshot=snapshot, recorder=recorder, capture=capture
+        ),
+        says=lambda entry: f"records a span with {content}",
     )
-    content = f"up to {equipment.capture} bytes of content" if equipment.capture else "no content"
-    return (Step(name="traced", stage=stage, says=lambda entry: f"records a span with {content}"),)
+    return (step,)
 
 
 def _intending(equipment: Equipment) -> tuple[Step, ...]:

@@ -25,11 +25,6 @@ _PORTS = {"http": 80, "https": 443, "grpcs": 443}
 _CALL_TOOL = "thoughtgate.tools.v1.ToolServer/CallTool"
 
 
-async def sent(call: Call, *, sender: Sender) -> Result:
-    """Send the call and record nothing: the end of a path that nobody traces."""
-    return await sender.send(call)
-
-
 async def sent_traced(
     call: Call, *, sender: Sender, snapshot: Snapshot, recorder: Recorder
 ) -> Result:

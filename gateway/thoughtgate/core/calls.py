@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+import msgspec
+
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
 from thoughtgate.core.tools import Item, Kind, Tool
@@ -112,16 +114,14 @@ class Session:
             object.__setattr__(self, "label", digest[:_LABEL])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolName:
+class ToolName(msgspec.Struct, frozen=True, kw_only=True):
     """A tool as a client names it, before it is resolved in its domain."""
 
     domain: str
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemName:
+class ItemName(msgspec.Struct, frozen=True, kw_only=True):
     """Something else than a tool, as a client names it: a prompt's name, a URI, a method."""
 
     domain: str

@@ -23,7 +23,7 @@ Stage = Callable[[Call, Next], Awaitable[Result]]
 class Sender(Protocol):
     """Carries a resolved, checked call to its tool server. The innermost end of the path."""
 
-    async def send(self, call: Call) -> Result:
+    def send(self, call: Call) -> Awaitable[Result]:
         """Send once and return the server's result.
 
         Cancellation of the awaiting task reaches the server at once.

@@ -7,12 +7,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+
+import msgspec
 
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 
 
-class SpanContext(NamedTuple):
+class SpanContext(msgspec.Struct, frozen=True):
     """Which span of which trace; `state` is the `tracestate` header, passed on as it came."""
 
     trace_id: int
@@ -42,7 +43,7 @@ class Shared:
 NOTHING_SHARED = Shared()
 
 
-class SpanRecord(NamedTuple):
+class SpanRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One finished span, recorded on the path of a call and encoded in the exporter's thread.
 
     `parent_id` is 0 for a root; times are `time.time_ns()`; attribute values are str, int, float,

@@ -247,11 +247,11 @@ class Front:
         self._rest = rest
         self._admin = admin
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve one ASGI connection."""
         ours = scope["type"] == "http" and f"{scope['path']}/".startswith(f"{BASE}/")
         app = self._admin if ours and self._admin is not None else self._rest
-        await app(scope, receive, send)
+        return app(scope, receive, send)
 
 
 def _check_origin(headers: Headers) -> None:

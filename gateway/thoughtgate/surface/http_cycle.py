@@ -84,7 +84,7 @@ class Cycle(RequestResponseCycle):
         if self.chunked_encoding:
             lines.append(b"transfer-encoding: chunked\r\n")
         head = b"".join(lines)
-        if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines) or b"\0" in head:
+        if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines) or 0 in head:
             raise BadReply(message="a header of the reply holds a line end")
         return head + b"\r\n"
 

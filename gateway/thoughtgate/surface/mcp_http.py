@@ -81,20 +81,15 @@ class McpFront:
         self._rounds.close()
         self._clients.close()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve one ASGI connection."""
-        match scope["type"]:
-            case "http":
-                await self._guarded(scope, receive, send, self._settings.crew)
-            case "websocket":
-                await receive()
-                await send({"type": "websocket.close", "code": 1008})
-            case "lifespan":
-                await _live(receive, send)
+        if scope["type"] == "http":
+            return self._guarded(scope, receive, send, self._settings.crew)
+        return _live(receive, send) if scope["type"] == "lifespan" else _shut(receive, send)
 
-    async def forwarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def forwarded(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve one HTTP request that another worker sent on: it goes no further."""
-        await self._guarded(scope, receive, send, ALONE)
+        return self._guarded(scope, receive, send, ALONE)
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send, crew: Crew) -> None:
         try:
@@ -121,7 +116,7 @@ class McpFront:
         """Return the headers, once Host and Origin are checked, whatever the path."""
         headers = dict(pairs)
         self._settings.hosts.check(headers)
-        if b"upgrade" in headers.get(b"connection", b"").lower():
+        if headers.get(b"connection", b"").lower().count(b"upgrade"):
             # the parser stops at such a head: the body would be lost
             raise Refusal(400, message="no other protocol is spoken here; do not ask to upgrade")
         twice = repeated(pairs) if len(headers) != len(pairs) else None
@@ -194,6 +189,12 @@ def _forgot_header(request: HttpRequest, message: Message) -> bool:
         return False
     meta = message.params.get("_meta")
     return type(meta) is dict and stateless.VERSION_KEY in meta
+
+
+async def _shut(receive: Receive, send: Send) -> None:
+    """Refuse a websocket."""
+    await receive()
+    await send({"type": "websocket.close", "code": 1008})
 
 
 async def _live(receive: Receive, send: Send) -> None:

@@ -1,6 +1,6 @@
 """What a surface asks of the gateway. Never an implementation: `calls.gateway` has it."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from thoughtgate.core.calls import Call, Listener, Result
@@ -16,7 +16,7 @@ Changed = frozenset[tuple[str, str]]
 class Calls(Protocol):
     """The composed path of a call, and the views it serves."""
 
-    async def call(self, call: Call) -> Result:
+    def call(self, call: Call) -> Awaitable[Result]:
         """Carry one call through every stage.
 
         Raises:

@@ -5,7 +5,7 @@ Never lets one server's trouble reach another's.
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from thoughtgate.core.calls import Call, Listener, Result
 from thoughtgate.core.errors import UpstreamUnreachable
@@ -102,16 +102,16 @@ class Upstreams:
         running = self._running.get(name)
         return running is not None and await running.ask()
 
-    async def send(self, call: Call) -> Result:
+    def send(self, call: Call) -> Awaitable[Result]:
         """Send a call to the server that has its target; see `Sender.send`."""
         server = call.found.server
         running = self._running.get(server)
         if running is not None:
-            return await running.send(call)
+            return running.send(call)
         local = self._local_of(server)
         if local is not None:
-            return await local.send(call)
-        return await self._of(server).send(call)
+            return local.send(call)
+        return self._of(server).send(call)
 
     def tell(self, session_id: str, method: str, params: JsonObject) -> None:
         """Pass a client's notification on to the servers that it has connections of its own to."""
