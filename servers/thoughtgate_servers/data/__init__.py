@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from thoughtgate_servers.data.limits import Limits
+from thoughtgate_servers.data.limits import Limits, bound_memory
 from thoughtgate_servers.data.tools import DataTools
 from thoughtgate_servers.report.tools import output_directory
 from thoughtgate_servers.serving import Carrier, sandbox, serve, transport_options
@@ -55,7 +55,7 @@ CSV and Parquet need DuckDB: pip install 'thoughtgate[data]'
     type=click.IntRange(64, 65536),
     default=512,
     show_default=True,
-    help="How much memory the engine may use for one call.",
+    help="How much memory the engine may use for one call; the process, four times that and 1 GB.",
 )
 @transport_options
 def main(
@@ -68,4 +68,5 @@ def main(
         raise click.UsageError(message=failure.message) from None
     limits = Limits(seconds=seconds, memory_mb=memory_mb)
     tools = DataTools(sandbox=sandbox(roots), out=writable, limits=limits).table()
+    bound_memory(limits)
     serve(tools, name="data", instructions=INSTRUCTIONS, carrier=carrier)

@@ -4,6 +4,7 @@ Never lets work go on behind a call that is over.
 """
 
 import asyncio
+import resource
 import threading
 import time
 from collections.abc import Callable
@@ -26,6 +27,8 @@ MAX_STUDIED = 200_000
 MAX_TABLES = 100
 _TOO_MANY = f"more than {MAX_EXPORTED} rows: export them in parts"
 _TOO_LARGE = f"larger than {MAX_EXPORT_BYTES} bytes: export it in parts"
+_CALLS, _ROOM_MB = 4, 1024
+"""Calls whose memory the whole process may use, and what it may use besides."""
 _TELL = 0.5
 """Seconds between two words of progress."""
 
@@ -36,6 +39,18 @@ class Limits:
 
     seconds: float = 30
     memory_mb: int = 512
+
+
+def bound_memory(limits: Limits) -> None:
+    """Bound the memory of this whole process: engines count only what they hold tables in.
+
+    One text that a statement makes may else have gigabytes.
+    """
+    most = (_CALLS * limits.memory_mb + _ROOM_MB) * 1024 * 1024
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
 class Stopped(Exception):
