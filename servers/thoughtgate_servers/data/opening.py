@@ -6,7 +6,9 @@ Never imports DuckDB for a source that needs none.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
+from thoughtgate_servers.data import sqlite_engine
 from thoughtgate_servers.data.engines import Engine
 from thoughtgate_servers.data.limits import Limits, Watch
 from thoughtgate_servers.data.sources import Source
@@ -22,9 +24,8 @@ def engine(
     Raises:
         ToolFailed: The engine is not installed, or cannot read the source.
     """
-    if source.database is not None:
-        module = import_module("thoughtgate_servers.data.sqlite_engine")
-    else:
+    module: Any = sqlite_engine
+    if source.database is None:
         try:
             module = import_module("thoughtgate_servers.data.duckdb_engine")
         except ModuleNotFoundError:

@@ -103,6 +103,14 @@ class Failure(NamedTuple):
     details: bytes
 
 
+class BadField(Malformed):
+    """A field of a request that cannot be read; `field` is its JSON pointer."""
+
+    def __init__(self, *, field: str, message: str) -> None:
+        super().__init__(message=f"{field.removeprefix('/')}: {message}")
+        self.field = field
+
+
 def failure_by(error: BaseException) -> Failure:
     """Return how an error ends an RPC; what is not the caller's nor a server's is hidden."""
     if not isinstance(error, GateError):
@@ -123,14 +131,6 @@ def failure_by(error: BaseException) -> Failure:
         places = {one.pointer or "/": f"{one.keyword}: {one.hint}" for one in error.problems}
         details.append(_bad_request(places))
     return _failure(code, told(error), details)
-
-
-class BadField(Malformed):
-    """A field of a request that cannot be read; `field` is its JSON pointer."""
-
-    def __init__(self, *, field: str, message: str) -> None:
-        super().__init__(message=f"{field.removeprefix('/')}: {message}")
-        self.field = field
 
 
 def _fixed(code: grpc.StatusCode, reason: str, message: str, outcome: str = "") -> Failure:
