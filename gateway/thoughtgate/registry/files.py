@@ -14,7 +14,7 @@ from thoughtgate.registry import trouble
 from thoughtgate.registry.database import connect
 from thoughtgate.registry.locks import UseLock
 
-VERSIONS = ("0001", "0002", "0003", "0004", "0005")
+VERSIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """The schema versions that this release can read; the last is the one it works with."""
 
 APPLICATION_ID = 0x74676174

@@ -23,6 +23,7 @@ from thoughtgate.registry import (
     domains,
     files,
     logins,
+    models,
     offers,
     servers,
     tables,
@@ -35,6 +36,7 @@ from thoughtgate.registry.database import Database, bump, revision
 from thoughtgate.registry.domains import DomainRevision
 from thoughtgate.registry.locks import LoginLock, UseLock, WriteLock
 from thoughtgate.registry.logins import LoginState, StoredLogin
+from thoughtgate.registry.models import StoredModel
 from thoughtgate.registry.tools import SeenTool, ToolChanges
 from thoughtgate.registry.vault import Vault
 from thoughtgate.registry.verdicts import Verdict
@@ -235,6 +237,37 @@ class Registry:
     def login_lock(self, server: str) -> LoginLock:
         """Return the lock under which the login at a server is renewed, not yet taken."""
         return LoginLock(self.database.path, server)
+
+    # models
+
+    def models(self) -> tuple[StoredModel, ...]:
+        """Return all models with their keys, sorted by name."""
+        with self.database.read() as connection:
+            return models.load(connection, self._vault)
+
+    def models_without_keys(self) -> tuple[StoredModel, ...]:
+        """Return all models with every key empty, sorted by name; needs no key."""
+        with self.database.read() as connection:
+            return models.load(connection, None)
+
+    def put_model(self, model: StoredModel, principal: Principal = LOCAL) -> None:
+        """Add a model, or replace the one of its name.
+
+        Raises:
+            ConfigError: Its name cannot be used.
+            StoreSealed: It has a key, and the registry's is missing or wrong.
+        """
+        with self.database.change(at=self._only_at) as connection:
+            models.put(connection, model, values.stamp(connection, principal), self._vault)
+
+    def remove_model(self, name: str) -> None:
+        """Remove a model and its key. Works without the registry's key too.
+
+        Raises:
+            ConfigError: There is none of this name.
+        """
+        with self.database.change(at=self._only_at) as connection:
+            models.remove(connection, name)
 
     # tools
 

@@ -80,6 +80,18 @@ logins = Table(
 """One encrypted login each; `place` is the digest of the URL that it is for, `valid_until` Unix
 seconds. No foreign key: servers of a configuration file have no row."""
 
+models = Table(
+    "models",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("settings", LargeBinary, nullable=False),
+    Column("key_id", Text, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("changed_by", Text, ForeignKey("principals.id"), nullable=False),
+    Column("changed_ns", BigInteger, nullable=False),
+)
+"""`settings` are JSON without the key; `key_id` and `sealed` are empty where there is none."""
+
 tools = Table(
     "tools",
     metadata,

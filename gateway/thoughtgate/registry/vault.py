@@ -1,4 +1,4 @@
-"""Server secrets at rest: AES-256-GCM, each value bound to its server and field.
+"""Secrets at rest: AES-256-GCM, each value bound to its server, or model, and field.
 
 Never stores, logs or reports a plain value or a key.
 """
@@ -18,19 +18,23 @@ from thoughtgate.registry.keys import KeySource
 
 _FORMAT = b"\x01"
 _NONCE_BYTES = 12
-_AGAIN = "remove them with `thoughtgate server rm` and add them again"
+_AGAIN = "remove them with `thoughtgate {} rm` and add them again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a secret belongs; a ciphertext moved to another place does not open."""
+    """Where a secret belongs; a ciphertext moved to another place does not open.
+
+    `server` is the name of what has it: of a server, or of a model where `noun` says so.
+    """
 
     server: str
     field: str
+    noun: str = "server"
 
     def bound(self) -> bytes:
         """Return the associated data."""
-        return canonical(["thoughtgate/server-secret", self.server, self.field])
+        return canonical([f"thoughtgate/{self.noun}-secret", self.server, self.field])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +47,11 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyUse:
-    """That a server has secrets, and which key sealed them."""
+    """That a server, or a model, has secrets, and which key sealed them."""
 
     server: str
     key_id: str
+    noun: str = "server"
 
 
 class Vault:
@@ -83,8 +88,8 @@ class Vault:
         with self._lock:
             key = self._loaded()
         if key is None:
-            raise self._missing({use.server for use in in_use})
-        if foreign := {use.server for use in in_use if use.key_id != _name(key)}:
+            raise self._missing(in_use)
+        if foreign := [use for use in in_use if use.key_id != _name(key)]:
             raise self._wrong(foreign)
 
     def seal(self, value: str, place: Place) -> Sealed:
@@ -107,13 +112,13 @@ class Vault:
         """
         key = self._required(place)
         if sealed.key_id != _name(key):
-            raise self._wrong({place.server})
+            raise self._wrong([place])
         try:
             text = _decrypt(key, sealed.sealed, place)
         except (InvalidTag, ValueError) as error:
             raise StoreSealed(
-                message=f"{place.field} of server {place.server} was changed in the registry and "
-                "does not open; set it again with `thoughtgate server add`"
+                message=f"{place.field} of {place.noun} {place.server} was changed in the registry "
+                f"and does not open; set it again with `thoughtgate {place.noun} add`"
             ) from error
         return text.decode("utf-8", "surrogateescape")
 
@@ -121,7 +126,7 @@ class Vault:
         with self._lock:
             key = self._loaded()
         if key is None:
-            raise self._missing({place.server})
+            raise self._missing([place])
         return key
 
     def _loaded(self) -> bytes | None:
@@ -129,22 +134,31 @@ class Vault:
             self._key = self._keys.load()
         return self._key
 
-    def _missing(self, servers: Collection[str]) -> StoreSealed:
+    def _missing(self, owners: Collection[Place | KeyUse]) -> StoreSealed:
         return StoreSealed(
-            message=f"the registry holds secrets of {_listed(servers)}, but {self._keys.where} is "
-            f"missing; put it back, or {_AGAIN}"
+            message=f"the registry holds secrets of {_listed(owners)}, but {self._keys.where} is "
+            f"missing; put it back, or {_again(owners)}"
         )
 
-    def _wrong(self, servers: Collection[str]) -> StoreSealed:
+    def _wrong(self, owners: Collection[Place | KeyUse]) -> StoreSealed:
         return StoreSealed(
-            message=f"the secrets of {_listed(servers)} are encrypted with another key than "
-            f"{self._keys.where}; put the right key back, or {_AGAIN}"
+            message=f"the secrets of {_listed(owners)} are encrypted with another key than "
+            f"{self._keys.where}; put the right key back, or {_again(owners)}"
         )
 
 
-def _listed(servers: Collection[str]) -> str:
-    noun = "server" if len(servers) == 1 else "servers"
-    return f"{noun} {', '.join(sorted(servers))}"
+def _listed(owners: Collection[Place | KeyUse]) -> str:
+    """Return who has the secrets, such as `servers a, b and model c`."""
+    parts = []
+    for noun in sorted({owner.noun for owner in owners}, reverse=True):
+        names = sorted({owner.server for owner in owners if owner.noun == noun})
+        parts.append(f"{noun if len(names) == 1 else noun + 's'} {', '.join(names)}")
+    return " and ".join(parts)
+
+
+def _again(owners: Collection[Place | KeyUse]) -> str:
+    nouns = {owner.noun for owner in owners}
+    return _AGAIN.format("model" if nouns == {"model"} else "server")
 
 
 def _decrypt(key: bytes, body: bytes, place: Place) -> bytes:
