@@ -31,7 +31,7 @@ _COMPLETIONS: dict[str, type[ShellComplete]] = {
 PLACES = {
     "serve": Place(
         "thoughtgate.cli.serve:serve",
-        "Serve clients over HTTP at /mcp and /mcp/DOMAIN, or one client with --stdio.",
+        "Serve clients over HTTP at /mcp and /mcp/DOMAIN, over gRPC too, or one by --stdio.",
     ),
     "server": Place(
         "thoughtgate.cli.server:server", "Register tool servers, and see how they stand."

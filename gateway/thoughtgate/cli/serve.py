@@ -51,7 +51,7 @@ _SERVING = "thoughtgate.app.serving"
 )
 @click.option("--config", "file", type=click.Path(dir_okay=False, path_type=Path))
 def serve(stdio: bool, domain: str, log_level: str, file: Path | None, **given: int | None) -> None:
-    """Serve clients over HTTP at /mcp and /mcp/DOMAIN, or one client with --stdio."""
+    """Serve clients over HTTP at /mcp and /mcp/DOMAIN, over gRPC too, or one by --stdio."""
     if stdio and given["port"] is not None:
         raise click.UsageError(message="--port is for HTTP; --stdio listens on no port")
     if stdio and given["grpc_port"] is not None:
