@@ -15,8 +15,11 @@ from json import JSONEncoder
 from secrets import token_hex
 from typing import TypeVar
 
+import msgspec
+
 from thoughtgate.core.errors import Conflict, Overloaded, StoreError
 from thoughtgate.core.journal import Entry, Event, Level, NewRun, RunKey, RunStatus, Taken
+from thoughtgate.core.json import JsonObject
 from thoughtgate.registry import journal_prune, journal_read
 from thoughtgate.registry.groups import Groups
 from thoughtgate.registry.journal_file import Batch, Held, JournalFile, Row, taken
@@ -28,7 +31,8 @@ __all__ = ["JournalLimits", "RunFilter", "RunJournal", "RunRecord"]
 
 T = TypeVar("T")
 
-_written = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_quickly = msgspec.json.Encoder().encode
+_strictly = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 _NS = 1_000_000_000
 
@@ -234,7 +238,7 @@ class RunJournal:
         now = time.time_ns()
         rows = []
         for seq, (kind, body, effect) in enumerate(events, head + 1):
-            written = _written(body).encode("utf-8", "surrogatepass")
+            written = _json(body)
             if len(written) > self._limits.body:
                 raise Overloaded(
                     message=f"an event {kind} has {len(written)} bytes; the journal takes "
@@ -328,3 +332,21 @@ class RunJournal:
             held = self._ending.popleft()
             if held.error is None and self._held.get(held.uid) is held:
                 del self._held[held.uid]
+
+
+def _json(body: JsonObject) -> bytes:
+    """Return JSON that is read as the same value; a tenth of the time for nearly all bodies.
+
+    The quick encoder writes what is no number as null, and refuses lone surrogates and integers
+    beyond 64 bits.
+
+    Raises:
+        ValueError: A number is not finite.
+    """
+    try:
+        written = _quickly(body)
+    except (OverflowError, UnicodeEncodeError):
+        written = b"null"
+    if b"null" in written:
+        return _strictly(body).encode("utf-8", "surrogatepass")
+    return written
