@@ -157,6 +157,7 @@ def test_every_shipped_schema_is_closed_and_valid(tmp_path: Path) -> None:
                 yield from objects(inner)
 
     for tool in shipped(tmp_path):
+        assert tool.output_schema is not None
         for schema in (tool.input_schema, tool.output_schema):
             Draft202012Validator.check_schema(schema)
             assert schema["type"] == "object"

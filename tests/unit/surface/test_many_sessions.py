@@ -74,7 +74,7 @@ class Peer:
         async def send(event: Any) -> None:
             self.told += event.get("body", b"")
 
-        self.stream = asyncio.create_task(self.front(self._scope("GET"), receive, send))
+        self.stream = asyncio.ensure_future(self.front(self._scope("GET"), receive, send))
         await until(lambda: self.told)
 
     def _scope(self, method: str) -> dict[str, Any]:

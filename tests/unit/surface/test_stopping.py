@@ -34,7 +34,7 @@ async def test_a_request_that_the_server_gives_up_is_answered() -> None:
     async def send(event: Any) -> None:
         sent.append(event)
 
-    serving = asyncio.create_task(front(SCOPE, receive, send))
+    serving = asyncio.ensure_future(front(SCOPE, receive, send))
     await within(called.wait())
     serving.cancel()
     await within(serving)
