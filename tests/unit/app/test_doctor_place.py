@@ -348,6 +348,15 @@ async def test_a_port_in_use_is_told_with_the_process(patient: Patient) -> None:
         assert f"process {os.getpid()}" in found.what
 
 
+async def test_a_port_in_use_where_grpc_is_to_be_served_is_told(patient: Patient) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        patient.config.write_text(f"[gateway]\nport = 0\ngrpc_port = {port}\n", encoding="utf-8")
+        found = await patient.finding("port")
+    assert (found.code, found.where) == ("port_in_use", f"127.0.0.1:{port}")
+    assert "thoughtgate serve --grpc-port 0, or another grpc_port" in found.mend
+
+
 def test_a_process_is_shown_without_its_secrets() -> None:
     assert command_of(b"db\0--api-key\0s3cret\0--port\08765\0") == "db --api-key *** --port 8765"
     assert len(command_of(b"x" * 500)) == 80

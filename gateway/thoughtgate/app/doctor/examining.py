@@ -81,11 +81,15 @@ def _aside(look: Callable[[Examination], Checked]) -> Check:
     return check
 
 
+def _ports(gateway: GatewaySettings) -> Checked:
+    return port.check_port(gateway.host, gateway.port, gateway.grpc_port)
+
+
 CHECKS: Mapping[str, Check] = {
     "configuration": _aside(lambda about: configuration.check_configuration(about.surveyed)),
     "registry": _aside(lambda about: about.stored),
     "disk": _aside(lambda about: store.check_disk(about.registry.parent)),
-    "port": _aside(lambda about: port.check_port(about.gateway.host, about.gateway.port)),
+    "port": _aside(lambda about: _ports(about.gateway)),
     "traces": lambda about: traces.check_traces(
         trace_variables(about.surveyed.loaded, about.environ)
     ),

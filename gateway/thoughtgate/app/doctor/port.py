@@ -1,6 +1,6 @@
-"""The port that a gateway will listen on: is it free, and if not, whose is it?
+"""The ports that a gateway will listen on: are they free, and if not, whose are they?
 
-Never listens: the port is bound and given back at once.
+Never listens: a port is bound and given back at once.
 """
 
 import errno
@@ -19,30 +19,32 @@ _LISTENING = "0A"
 _SHOWN = 80
 
 
-def check_port(host: str, port: int) -> Checked:
-    """Look at the port of the configuration."""
-    name, where = "port", f"{host}:{port}"
+def check_port(host: str, port: int, grpc_port: int | None = None) -> Checked:
+    """Look at the port of the configuration, and at the one for gRPC where there is one."""
+    said, findings = _looked_at(host, port, "port")
+    if grpc_port is not None:
+        more, others = _looked_at(host, grpc_port, "grpc_port")
+        said, findings = f"{said}; for gRPC, {more}", findings + others
+    return Checked(name="port", said=said, findings=findings)
+
+
+def _looked_at(host: str, port: int, setting: str) -> tuple[str, tuple[Finding, ...]]:
+    """Return what there is to say of a port, and that it is in use where somebody else has it."""
+    where = f"{host}:{port}"
     if port == 0 or not _taken(host, port):
-        return Checked(name=name, said=f"{where} is free")
+        return f"{where} is free", ()
     process, line = _holder(port)
     if _OURS.search(line):
-        return Checked(name=name, said=f"a gateway listens on {where}")
-    holder = f"process {process} ({line[:_SHOWN]})" if process else ""
-    return Checked(
-        name=name, said=f"{where} is in use", findings=tuple(judged_port(host, port, holder))
-    )
-
-
-def judged_port(host: str, port: int, holder: str) -> Iterator[Finding]:
-    """Yield that a port is in use; `holder` is the process, empty when it cannot be known."""
-    by = f"by {holder}" if holder else "by a process that cannot be seen"
-    yield Finding(
+        return f"a gateway listens on {where}", ()
+    by = f"process {process} ({line[:_SHOWN]})" if process else "a process that cannot be seen"
+    found = Finding(
         code="port_in_use",
-        where=f"{host}:{port}",
-        what=f"it is in use {by}",
-        mend=f"end that process (lsof -i :{port}), or: thoughtgate serve --port 0, "
-        "or another port under [gateway]",
+        where=where,
+        what=f"it is in use by {by}",
+        mend=f"end that process (lsof -i :{port}), or: thoughtgate serve "
+        f"--{setting.replace('_', '-')} 0, or another {setting} under [gateway]",
     )
+    return f"{where} is in use", (found,)
 
 
 def command_of(cmdline: bytes) -> str:
