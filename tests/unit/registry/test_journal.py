@@ -117,34 +117,6 @@ async def test_many_runs_at_once_keep_their_own_order(registry: Registry) -> Non
             assert numbers(await journal.read(f"run-{n}")) == list(range(1, 12))
 
 
-async def test_a_taken_run_continues_where_it_stood(registry: Registry) -> None:
-    async with open_journal(registry) as first:
-        key = first.create(make_run())
-        first.append(key, make_events(3))
-    async with open_journal(registry) as second:
-        taken = await within(second.take("run-1"))
-        assert (taken.run, taken.status, numbers(taken.entries)) == (
-            make_run(),
-            RunStatus.OPEN,
-            [1, 2, 3],
-        )
-        assert taken.key.epoch == key.epoch + 1
-        second.append(taken.key, make_events(1, start=4), Level.COMMITTED)
-        await within(second.settled(taken.key))
-        assert numbers(await second.read("run-1")) == [1, 2, 3, 4]
-
-
-async def test_a_run_with_a_living_driver_is_not_taken(registry: Registry) -> None:
-    async with open_journal(registry) as first, open_journal(registry) as second:
-        key = first.create(make_run())
-        await within(first.settled(key))
-        for journal in (first, second):
-            with pytest.raises(Conflict):
-                await within(journal.take("run-1"))
-        first.append(key, make_events(1), Level.COMMITTED)
-        await within(first.settled(key))
-
-
 async def test_an_old_driver_is_refused_and_others_in_its_group_are_not(registry: Registry) -> None:
     async with open_journal(registry, EXPIRED) as old, open_journal(registry) as new:
         lost, innocent = old.create(make_run("lost")), old.create(make_run("innocent"))
@@ -181,18 +153,6 @@ async def test_a_lost_run_stays_lost_to_its_old_driver(registry: Registry) -> No
         assert numbers(await new.read("run-1")) == [1]
 
 
-async def test_a_right_of_an_older_epoch_is_refused_in_the_same_process(registry: Registry) -> None:
-    async with open_journal(registry, EXPIRED) as journal:
-        key = journal.create(make_run())
-        await within(journal.settled(key))
-        taken = await within(journal.take("run-1"))
-        with pytest.raises(RunTaken):
-            journal.append(key, make_events(1))
-        with pytest.raises(RunTaken):
-            await journal.settled(key)
-        assert journal.append(taken.key, make_events(1)) == 1
-
-
 async def test_a_heartbeat_keeps_a_run_and_tells_when_it_is_lost(
     registry: Registry, folder: Path
 ) -> None:
@@ -208,30 +168,6 @@ async def test_a_heartbeat_keeps_a_run_and_tells_when_it_is_lost(
         with pytest.raises(RunTaken):
             journal.append(lost, make_events(1))
         assert journal.append(kept, make_events(1)) == 1
-
-
-async def test_a_paused_run_may_be_taken_at_once_and_a_finished_one_never(
-    registry: Registry,
-) -> None:
-    async with open_journal(registry) as journal:
-        key = journal.create(make_run())
-        journal.append(key, make_events(1), status=RunStatus.PAUSED)
-        with pytest.raises(RunTaken):
-            journal.append(key, make_events(1))
-        await within(journal.settled(key))
-        taken = await within(journal.take("run-1"))
-        assert taken.status is RunStatus.PAUSED
-        journal.append(taken.key, make_events(1, start=2), status=RunStatus.OPEN)
-        await within(journal.settled(taken.key))
-        found = await journal.find("run-1")
-        assert found is not None
-        assert (found.status, found.driven) == (RunStatus.OPEN, True)
-        journal.append(taken.key, make_events(1, start=3), status=RunStatus.FINISHED)
-        await within(journal.settled(taken.key))
-        with pytest.raises(Conflict):
-            await within(journal.take("run-1"))
-        with pytest.raises(Missing):
-            await within(journal.take("run-2"))
 
 
 async def test_closing_gives_open_runs_back(registry: Registry) -> None:
@@ -335,6 +271,33 @@ async def test_a_locked_database_is_told_and_what_waits_is_written_when_it_is_fr
         await until(lambda: head_of(registry) == 2)
         assert numbers(await journal.read("run-1")) == [1, 2]
     registry.close()
+
+
+async def test_closing_a_journal_that_cannot_write_says_how_much_is_lost(tmp_path: Path) -> None:
+    registry = open_in(tmp_path, patience=0.02)
+    journal = RunJournal(registry, limits=QUICK)
+    key = journal.create(make_run())
+    await within(journal.settled(key))
+    with raw(tmp_path) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        journal.append(key, make_events(3))
+        assert await within(journal.aclose(within=1.0)) == 3
+    assert await within(journal.read("run-1")) == ()
+    registry.close()
+
+
+async def test_who_stops_waiting_disturbs_nobody(registry: Registry) -> None:
+    async with open_journal(registry, SLOW) as journal:
+        key = journal.create(make_run())
+        with registry.database.lock.held():
+            journal.append(key, make_events(1))
+            waiting = asyncio.create_task(journal.settled(key))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        await within(journal.settled(key))
+        assert numbers(await journal.read("run-1")) == [1]
 
 
 FULL = """
