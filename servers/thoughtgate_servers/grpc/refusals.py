@@ -17,8 +17,8 @@ from thoughtgate_servers.schemas import Violation
 
 DOMAIN = "thoughtgate.tools.v1"
 _DETAILS = "grpc-status-details-bin"
-_FIELD = 400
-"""Characters of a violation's text: a handful of them stays far below what a header may hold."""
+_PLACE, _SENTENCE = 160, 400
+"""Bytes of a violation's pointer and of its text: a handful stays far below what a header holds."""
 
 
 class Refused(Exception):
@@ -55,7 +55,9 @@ def invalid_arguments(tool: str, wrong: Sequence[Violation]) -> Refusal:
     """Return the refusal of arguments that break the schema of `tool`."""
     said = BadRequest(
         field_violations=[
-            BadRequest.FieldViolation(field=one.pointer, description=one.sentence[:_FIELD])
+            BadRequest.FieldViolation(
+                field=_cut(one.pointer, _PLACE), description=_cut(one.sentence, _SENTENCE)
+            )
             for one in wrong
         ]
     )
@@ -98,6 +100,12 @@ def overloaded(message: str, *, seconds: int) -> Refusal:
         message=message,
         details=(later,),
     )
+
+
+def _cut(text: str, most: int) -> str:
+    """Return as much of a text as some bytes hold."""
+    data = text.encode()
+    return text if len(data) <= most else data[: most - 3].decode(errors="ignore") + "…"
 
 
 REVISION_STALE = Refusal(

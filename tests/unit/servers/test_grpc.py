@@ -141,6 +141,15 @@ async def test_a_watcher_hears_of_the_present_revision_and_of_each_change() -> N
     assert (unknown.code, unknown.reason) == (grpc.StatusCode.NOT_FOUND, "UNKNOWN_TOOL")
 
 
+async def test_a_refusal_fits_into_its_headers_however_long_the_arguments_names_are() -> None:
+    anything = {"type": "object", "additionalProperties": {"type": "integer"}}
+    tool = replace(Bench().tool("note"), input_schema=anything)
+    async with stub_of([tool]) as stub:
+        said = await refused(stub, asking("note", {f"{n}{'é' * 9_000}": "x" for n in range(9)}))
+    assert (said.code, said.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENTS")
+    assert [place[2:3] + place[-1] for place in said.violations] == ["é…"] * 5
+
+
 async def test_progress_comes_in_order_before_the_one_result_and_only_when_wanted() -> None:
     async with stub_of(Bench().table()) as stub:
         heard = await events(stub, asking("count", want_progress=True))
