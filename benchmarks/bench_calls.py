@@ -150,7 +150,7 @@ def run(given: Namespace) -> Report:
 def main() -> int:
     """Print the table and the promises."""
     parser = arguments(TITLE)
-    parser.add_argument("--minutes", type=float, default=14, help="begin no round beyond them")
+    parser.add_argument("--minutes", type=float, default=13, help="begin no round beyond them")
     given = parser.parse_args()
     if given.quick:
         given.rounds = 1
