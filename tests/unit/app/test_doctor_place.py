@@ -363,12 +363,15 @@ def test_a_process_is_shown_without_its_secrets() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose a port is")
-def test_a_gateway_on_the_port_is_known_however_long_its_command_is() -> None:
+@pytest.mark.parametrize(
+    "words", [("thoughtgate", "a" * 200, "serve"), ("thoughtgate.cli.worker",)]
+)
+def test_a_gateway_on_the_port_is_known_however_long_its_command_is(words: tuple[str, ...]) -> None:
     program = (
         "import socket, sys\nserver = socket.create_server(('127.0.0.1', 0))\n"
         "print(server.getsockname()[1], flush=True)\nsys.stdin.read()\n"
     )
-    with python(program, "thoughtgate", "--config", "a" * 200, "serve") as listening:
+    with python(program, *words) as listening:
         assert listening.stdout is not None
         checked = check_port("127.0.0.1", int(listening.stdout.readline()))
     assert checked.findings == ()

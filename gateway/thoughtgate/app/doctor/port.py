@@ -14,7 +14,7 @@ from pathlib import Path
 from thoughtgate.app.doctor.findings import Checked, Finding
 from thoughtgate.app.masks import shown_command
 
-_OURS = re.compile(r"\bthoughtgate\b.*\bserve\b")
+_OURS = re.compile(r"\bthoughtgate\b.*\b(serve|worker)\b")
 _LISTENING = "0A"
 _SHOWN = 80
 
