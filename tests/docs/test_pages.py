@@ -27,8 +27,10 @@ def free_port() -> str:
 
 
 def model(request: JsonObject) -> str:
-    """Plan, or read the number of errors out of what the steps found."""
+    """Say a word, plan, or read the number of errors out of what the steps found."""
     system, *turns = (str(message["content"]) for message in request["messages"])
+    if "the one word" in system:
+        return "ready"
     if "You plan a task" in system:
         return PLAN
     [total] = set(re.findall(r"total_errors\W+(\d+)", " ".join(turns)))

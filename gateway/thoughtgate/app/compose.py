@@ -14,6 +14,7 @@ from importlib import metadata
 
 from thoughtgate.app.keeper import Keeper, Progress
 from thoughtgate.app.logins import RegistryLogins
+from thoughtgate.app.model_entries import settings_with_models
 from thoughtgate.app.plugins import middleware
 from thoughtgate.app.reasoning import (
     BUILT_IN_SERVER,
@@ -135,7 +136,7 @@ def _composed(
     means: Means,
 ) -> App:
     heard: list[Keeper] = []  # the keeper needs the upstreams, whose listings go to the keeper
-    settings = loaded.settings
+    settings = settings_with_models(loaded, registry)
     door = ReasonDoor()
     slots = Slots(_slot_limits(settings.limits))
     upstreams = Upstreams(

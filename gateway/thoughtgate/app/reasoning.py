@@ -60,8 +60,12 @@ def built_in_listing(settings: Settings) -> Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reasoning:
-    """The runner of this gateway, what a run may use, and the door of its tool."""
+    """The runner of this gateway, what a run may use, and the door of its tool.
 
+    `settings` hold the models of the configuration and of the registry.
+    """
+
+    settings: Settings
     runner: Runner
     limits: Limits
     budget: BudgetLimits
@@ -114,7 +118,7 @@ def reasoning(
         return model_named(settings, "", client)
 
     tool = Reason(runner, view=gateway.view, model=model, ceiling=limits, budget=budget)
-    return Reasoning(runner=runner, limits=limits, budget=budget, tool=tool)
+    return Reasoning(settings=settings, runner=runner, limits=limits, budget=budget, tool=tool)
 
 
 def limits_of(settings: Settings, model: str = "") -> Limits:

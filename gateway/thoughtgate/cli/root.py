@@ -53,6 +53,7 @@ PLACES = {
         "Connect the programs that use MCP servers: editors, chats, agents.",
     ),
     "grpc": Place("thoughtgate.cli.grpc:grpc", "Servers that speak gRPC."),
+    "model": Place("thoughtgate.cli.model:model", "Language models for tasks without a plan."),
     "run": Place("thoughtgate.cli.run:run", "Hand tasks to a reasoning engine."),
     "explain": Place(
         "thoughtgate.cli.explain:explain",

@@ -81,11 +81,12 @@ async def _run(loaded: Loaded, task: str, given: dict[str, Any]) -> RunReport:
 
 
 def _order(app: App, task: str, plan: Plan | None, given: dict[str, Any]) -> RunOrder:
-    settings = app.loaded.settings
+    settings = app.reasoning.settings
     model = model_named(settings, given["model"], app.client)
     if plan is None and model is None:
         raise ConfigError(
-            message="a run needs a plan or a model: give --plan FILE, or configure [models.NAME]"
+            message="a run needs a plan or a model: give --plan FILE, or register one with: "
+            "thoughtgate model add"
         )
     native = limits_of(settings, given["model"]).native_tools
     return RunOrder(

@@ -346,7 +346,7 @@ class ModelSettings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fi
         bool, Meta(description="Send tools in the endpoint's own form, else as text.")
     ] = True
     prices: Annotated[
-        dict[Literal["input", "output", "cached"], Annotated[float, Meta(ge=0)]],
+        dict[Literal["input", "output", "cached"], Annotated[float, Meta(ge=0, le=1_000_000)]],
         Meta(
             description="What a million tokens cost, in any one currency: `input`, `output`, and"
             " `cached` for input that the endpoint had read before, else as dear as `input`."
