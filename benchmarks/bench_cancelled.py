@@ -89,7 +89,7 @@ async def _rounds(url: str, given: Namespace) -> list[Row]:
                 gc.collect()
                 rows.append({
                     "way": way,
-                    "calls": number * given.calls,
+                    "cancelled": number * given.calls,
                     "rss_mib": _resident(),
                     "tasks": len(asyncio.all_tasks()),
                     "cpu_ms": 1000 * spent / given.calls,
