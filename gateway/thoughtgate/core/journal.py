@@ -98,6 +98,7 @@ class Journal(Protocol):
         Raises:
             RunTaken: The run is another's now; nothing may be done for it any more.
             StoreError: The queue is full, or the journal closed; nothing was queued.
+            Overloaded: An event is too large; nothing was queued.
         """
         ...
 

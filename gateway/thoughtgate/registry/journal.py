@@ -36,6 +36,9 @@ _strictly = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=Fal
 
 _NS = 1_000_000_000
 
+_PAUSE = 0.05
+"""Seconds between two slices of deleting: whoever waits for the registry asks at least as often."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalLimits:
@@ -214,10 +217,10 @@ class RunJournal:
         """
         before = time.time_ns() - int(older_than * _NS)
         total = 0
-        while gone := await asyncio.to_thread(
-            journal_prune.prune, self._database, before_ns=before
-        ):
+        prune = partial(journal_prune.prune, self._database, before_ns=before)
+        while gone := await asyncio.to_thread(prune):
             total += gone
+            await asyncio.sleep(_PAUSE)
         return total
 
     async def aclose(self, *, within: float = 5.0) -> int:
@@ -228,8 +231,10 @@ class RunJournal:
         driven = [held for held in self._held.values() if not held.ended and held.error is None]
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(within):
-                await self.flush(Level.SYNCED)
-                await self._errand(partial(JournalFile.leave, runs=driven))
+                if self._ticket:
+                    await self.flush(Level.SYNCED)
+                if driven:
+                    await self._errand(partial(JournalFile.leave, runs=driven))
         self._closed = True
         await asyncio.to_thread(self._writer.close, within)
         return self._rows - self._writer.rows

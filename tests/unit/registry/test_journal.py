@@ -25,6 +25,7 @@ from thoughtgate.core.errors import (
 )
 from thoughtgate.core.journal import Event, Level, RunStatus
 from thoughtgate.registry.journal import RunFilter, RunJournal
+from thoughtgate.registry.journal_prune import prune
 from thoughtgate.registry.journal_read import list_runs
 from thoughtgate.registry.store import Registry
 
@@ -412,6 +413,39 @@ async def test_only_old_finished_runs_without_branches_are_pruned(registry: Regi
         assert {one.run.uid for one in left} == {"forked", "paused", "open", "branch", "child"}
         with pytest.raises(Missing):
             await journal.read("done")
+
+
+async def test_a_run_is_deleted_in_slices_and_is_gone_from_the_first_one_on(
+    registry: Registry,
+) -> None:
+    async with open_journal(registry) as journal:
+        key = journal.create(make_run())
+        journal.append(key, make_events(5), status=RunStatus.FINISHED)
+        await within(journal.settled(key))
+        delete = partial(prune, registry.database, before_ns=2**62, rows=2)
+        assert delete() == 2
+        assert (await journal.find("run-1"), await journal.runs(RunFilter())) == (None, ())
+        for look in (journal.read, journal.take):
+            with pytest.raises(Missing):
+                await within(look("run-1"))
+        assert [delete() for _ in range(3)] == [2, 2, 0], "two events, then one and the run"
+
+
+async def test_two_gateways_write_to_one_registry_at_once(registry: Registry, folder: Path) -> None:
+    elsewhere = open_in(folder)
+    async with open_journal(registry) as here, open_journal(elsewhere) as there:
+        keys = []
+        for turn in range(20):
+            for journal, place in ((here, "here"), (there, "there")):
+                key = journal.create(make_run(f"{place}-{turn}"))
+                journal.append(key, make_events(5), Level(turn % 3))
+                keys.append((journal, key))
+            await asyncio.sleep(0)
+        for journal, key in keys:
+            await within(journal.settled(key))
+        for _, key in keys:
+            assert numbers(await here.read(key.uid)) == [1, 2, 3, 4, 5]
+    elsewhere.close()
 
 
 async def test_510_events_are_resumed_in_a_few_bytes_each(registry: Registry, folder: Path) -> None:
