@@ -29,7 +29,7 @@ What it waits for holds the server up; once there is no room, the stream is cut.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trip:
+class Rpc:
     """One RPC: of which method, with what, and until when, on the loop's clock, it may last."""
 
     path: str
@@ -52,18 +52,16 @@ class Trip:
         return self.messages[0] if len(self.messages) == 1 else self.messages
 
 
-async def answered(connection: Connection, trip: Trip) -> bytes:
+async def answered(connection: Connection, rpc: Rpc) -> bytes:
     """Return the one message that a method answers with.
 
     Raises:
         UpstreamError: What went wrong, and whether the outcome is known.
     """
-    return await connection.answer(
-        trip.path, trip.request, seconds=trip.seconds, more=trip.metadata
-    )
+    return await connection.answer(rpc.path, rpc.request, seconds=rpc.seconds, more=rpc.metadata)
 
 
-async def streamed(connection: Connection, trip: Trip, arrived: Arrived) -> bool:
+async def streamed(connection: Connection, rpc: Rpc, arrived: Arrived) -> bool:
     """Hand each message that a method streams to `arrived`; return whether all of them have come.
 
     Raises:
@@ -71,9 +69,9 @@ async def streamed(connection: Connection, trip: Trip, arrived: Arrived) -> bool
         UpstreamError: What went wrong, and whether the outcome is known.
     """
     count = size = 0
-    patience = trip.seconds - min(trip.seconds * _SHARE, _LONGEST_MARGIN)
+    patience = rpc.seconds - min(rpc.seconds * _SHARE, _LONGEST_MARGIN)
     with connection.answers(
-        trip.path, trip.request, seconds=trip.seconds, more=trip.metadata
+        rpc.path, rpc.request, seconds=rpc.seconds, more=rpc.metadata
     ) as answers:
         try:
             async with asyncio.timeout(patience):

@@ -21,7 +21,7 @@ from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era, GrpcTransport, Streaming
 from thoughtgate.core.tools import Tool
 from thoughtgate.protos.descriptors import Method, decode
-from thoughtgate.upstream.grpc.carrying import Trip, answered, streamed
+from thoughtgate.upstream.grpc.carrying import Rpc, answered, streamed
 from thoughtgate.upstream.grpc.channel import Connection, connect
 from thoughtgate.upstream.grpc.health import CHECK
 from thoughtgate.upstream.grpc.metadata import Metadata
@@ -136,7 +136,7 @@ class ReflectedLink:
         if method is None:
             raise UpstreamRefused(message="it does not offer this method (any more)")
         now = asyncio.get_running_loop().time()
-        trip = Trip(
+        rpc = Rpc(
             path=method.path,
             messages=messages_of(call, method, offered.descriptors),
             metadata=_metadata(call),
@@ -144,8 +144,8 @@ class ReflectedLink:
         )
         try:
             if method.server_streaming:
-                return await self._streamed(call, offered, method, trip)
-            wire = await answered(self._connection, trip)
+                return await self._streamed(call, offered, method, rpc)
+            wire = await answered(self._connection, rpc)
         except UpstreamRefused as error:
             if error.data.get("grpcStatus") == _NO_SUCH_METHOD:
                 self._doubt.set()
@@ -238,7 +238,7 @@ class ReflectedLink:
     def _say(self, version: str) -> None:
         self.peer = Peer(era=Era.STATELESS, version=version, server_info={}, capabilities=_TOOLS)
 
-    async def _streamed(self, call: Call, offered: Offered, method: Method, trip: Trip) -> Reply:
+    async def _streamed(self, call: Call, offered: Offered, method: Method, rpc: Rpc) -> Reply:
         """Return the messages of a stream as one array, or the last of them."""
         last = self._transport.streaming is Streaming.LAST
         taken: list[JsonObject] = []
@@ -260,7 +260,7 @@ class ReflectedLink:
                 await call.listener.notify(notice)
             return True
 
-        whole = await streamed(self._connection, trip, arrived)
+        whole = await streamed(self._connection, rpc, arrived)
         note = "" if whole else f"the stream was cut after {number} messages"
         if not last:
             value = {"messages": taken, "truncated": not whole}
