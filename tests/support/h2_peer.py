@@ -17,11 +17,13 @@ Headers = Sequence[tuple[str, str]]
 
 
 @asynccontextmanager
-async def answering(headers: Headers) -> AsyncIterator[int]:
-    """Serve; yields the port."""
+async def answering(headers: Headers, *, times: int | None = None) -> AsyncIterator[int]:
+    """Serve; yields the port. After so many answers the server is gone, connection and all."""
+    answered = 0
     talks: set[asyncio.Task[None]] = set()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal answered
         task = asyncio.current_task()
         assert task is not None
         talks.add(task)
@@ -35,6 +37,11 @@ async def answering(headers: Headers) -> AsyncIterator[int]:
             for event in connection.receive_data(data):
                 if isinstance(event, StreamEnded):
                     connection.send_headers(event.stream_id, headers, end_stream=True)
+                    answered += 1
+            if answered == times:
+                server.close()
+                writer.write(connection.data_to_send())
+                return writer.close()
 
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
     try:

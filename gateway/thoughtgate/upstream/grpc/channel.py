@@ -35,7 +35,6 @@ MAX_TRAILERS: Final = 16_384
 """Bytes of all headers or trailers of one answer."""
 
 _FRAME = 65_536
-_PASSED: Metadata = ()
 _LOST = frozenset({
     grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN
 })  # fmt: skip
@@ -92,13 +91,17 @@ class Connection:
         """Tell whether the server cannot be reached any more."""
         return self._channel.get_state() in _LOST
 
+    @property
+    def _ready(self) -> bool:
+        return self._channel.get_state() is grpc.ChannelConnectivity.READY
+
     async def answer(
         self,
         path: str,
         request: Request,
         *,
         seconds: float | None = None,
-        more: Metadata = _PASSED,
+        more: Metadata = (),
     ) -> bytes:
         """Return the one message that a method answers with.
 
@@ -118,16 +121,17 @@ class Connection:
         request: Request,
         *,
         seconds: float | None = None,
-        more: Metadata = _PASSED,
+        more: Metadata = (),
     ) -> "Answers":
         """Return the stream of messages that a method answers with; to be used in a `with`."""
         method = self._method(path, streams_in=not isinstance(request, bytes), streams_out=True)
+        ready = self._ready
         try:
             call = method(request, timeout=seconds, metadata=self._metadata + more)
         except grpc.aio.BaseError:
             raise _closed() from None
         ending = None if isinstance(request, bytes) else Ending(call)
-        return Answers(call, partial(self._outcome, ending=ending))
+        return Answers(call, partial(self._outcome, ready=ready, ending=ending))
 
     async def over(self, reconnected: Callable[[], None] | None = None) -> str:
         """Return why the server cannot be reached any more, once it cannot; keeps it connected.
@@ -157,25 +161,29 @@ class Connection:
         self, path: str, request: Request, seconds: float | None, metadata: Metadata
     ) -> object:
         method = self._method(path, streams_in=not isinstance(request, bytes), streams_out=False)
+        ready = self._ready
         try:
             call = method(request, timeout=seconds, metadata=metadata)
         except grpc.aio.BaseError:
             return _closed()
         try:
-            return await self._outcome(call)
+            return await self._outcome(call, ready=ready)
         finally:
             call.cancel()
 
-    async def _outcome(self, waiting: Awaitable[object], *, ending: Ending | None = None) -> object:
+    async def _outcome(
+        self, waiting: Awaitable[object], *, ready: bool, ending: Ending | None = None
+    ) -> object:
         """Return what an RPC brings, or the error for what it raises.
 
+        An RPC that began when the channel was `ready` may have been sent, whatever became of it.
         No error is raised here: its traceback would hold the RPC, which holds the connection open.
         Closing the channel cancels its RPCs, and with them whoever waits, as if he had been.
         """
         try:
             return await waiting
         except grpc.aio.AioRpcError as error:
-            connected = self._channel.get_state() is grpc.ChannelConnectivity.READY
+            connected = ready or self._ready
             if ending is not None:
                 return failure(status_of(ending.truly(error), connected=connected))
             return failure(status_of(error, connected=connected))

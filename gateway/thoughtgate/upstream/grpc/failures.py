@@ -57,6 +57,7 @@ _WHY_NOT: Mapping[str, str] = {
     "errors resolving": "its name is not known",
     "DNS resolution failed": "its name is not known",
     "Timeout": "it does not answer",
+    "timed out": "it does not answer",
     "unreachable": "there is no way to it",
 }
 

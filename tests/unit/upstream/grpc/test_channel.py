@@ -54,3 +54,16 @@ async def test_an_address_that_is_closed_is_lost_and_says_so() -> None:
             await within(connection.answer("/any/Method", b""))
     finally:
         await connection.aclose()
+
+
+async def test_what_a_server_answered_was_sent_though_it_is_gone_with_its_answer() -> None:
+    relayed = grpc_status("14", grpc_message="failed to connect to all addresses")
+    async with answering(relayed, times=2) as port:
+        connection = await connect(GrpcTransport(url=f"grpc://127.0.0.1:{port}"))
+        try:
+            for _ in range(2):
+                with pytest.raises(errors.UpstreamLost):
+                    await within(connection.answer("/any/Method", b""))
+            await within(connection.over())
+        finally:
+            await connection.aclose()

@@ -73,6 +73,9 @@ def test_a_request_that_was_never_sent_is_told_from_one_that_is_lost() -> None:
     error = failure(Status(code=Code.UNAVAILABLE, text=text, connected=False))
     assert type(error) is errors.UpstreamUnreachable
     assert "nobody listens" in error.message
+    silent = f"{text[:-18]}connection attempt timed out before receiving SETTINGS frame"
+    error = failure(Status(code=Code.UNAVAILABLE, text=silent, connected=False))
+    assert error.message == "it cannot be reached: it does not answer"
     relayed = failure(Status(code=Code.UNAVAILABLE, text=text, connected=True))
     assert type(relayed) is errors.UpstreamLost
     broken = failure(Status(code=Code.UNAVAILABLE, text="Socket closed", connected=False))

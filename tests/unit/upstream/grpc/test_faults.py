@@ -24,6 +24,7 @@ from thoughtgate.core.servers import GrpcTransport, Server, UpstreamState
 from thoughtgate.testing.faults import read_plan
 from thoughtgate.testing.grpc_host import FakeGrpc, fake_grpc
 from thoughtgate.upstream.grpc.channel import Answers
+from thoughtgate.upstream.grpc.native import MOST_TOLD
 
 HOSTILE = "password=hunter2\r\n\x1b[31m at /srv/app.py\u202e"
 CANCELS = 2_000
@@ -117,7 +118,7 @@ async def test_a_storm_of_revisions_is_listed_a_few_times_only(fake: FakeGrpc) -
         plan(fake, {"name": "storm", "count": 500})
         for n in range(3):
             assert await made.call("echo", {"n": n}) == {"n": n}
-        assert fake.revision >= 1500
+        assert fake.revision >= MOST_TOLD  # then nobody listens for a moment
         await until(lambda: asked(fake, "tools/list") > before)
         assert asked(fake, "tools/list") - before <= 6
 
