@@ -20,6 +20,7 @@ from thoughtgate.core.errors import (
 from thoughtgate.core.json import JsonValue
 from thoughtgate.core.tools import Tool
 from thoughtgate.upstream.grpc.channel import Answers
+from thoughtgate.upstream.grpc.sending import key_of
 from thoughtgate.upstream.ports import Counts
 from thoughtgate.wire import methods
 from thoughtgate.wire.messages import Reply
@@ -59,7 +60,7 @@ def request_of(call: Call, tool: Tool, limit: int | None) -> bytes:
     return tool_server_pb2.CallToolRequest(
         name=tool.name,
         arguments_json=arguments,
-        call_id=call.idempotency_key or call.id,
+        call_id=key_of(call) or call.id,
         want_progress=call.wants_progress,
         meta_json=dumps(meta) if meta else b"",
     ).SerializeToString()

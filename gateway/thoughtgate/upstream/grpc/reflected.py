@@ -34,7 +34,7 @@ from thoughtgate.upstream.grpc.offered import (
     wanted_of,
 )
 from thoughtgate.upstream.grpc.reflection import reflect
-from thoughtgate.upstream.grpc.sending import seconds_for, trace_metadata
+from thoughtgate.upstream.grpc.sending import key_of, seconds_for, trace_metadata
 from thoughtgate.upstream.grpc.spelling import messages_of, reply_of, told_of
 from thoughtgate.upstream.home import Home
 from thoughtgate.upstream.opening import Means
@@ -273,7 +273,7 @@ class ReflectedLink:
 def _metadata(call: Call) -> Metadata:
     """Return what goes with one RPC beside the server's own headers."""
     traced = trace_metadata(call)
-    key = call.idempotency_key
+    key = key_of(call)
     return (*traced, ("idempotency-key", key)) if key else traced
 
 

@@ -1,4 +1,4 @@
-"""What goes with the RPC of every call, native or reflected: its deadline, and its parent span.
+"""What goes with the RPC of every call, native or reflected: deadline, parent span, and key.
 
 Never the server's own headers: those are the connection's.
 """
@@ -6,6 +6,10 @@ Never the server's own headers: those are the connection's.
 from thoughtgate.core.calls import Call
 from thoughtgate.core.traces import format_traceparent
 from thoughtgate.upstream.grpc.metadata import Metadata
+from thoughtgate.wire.methods import IDEMPOTENCY_KEY
+
+MAX_KEY = 255
+"""Characters of the longest key that a client may give; a longer one stands in `_meta` only."""
 
 _SHARE = 20
 _MARGIN = 0.05
@@ -29,3 +33,13 @@ def seconds_for(call: Call, now: float) -> float:
     """
     seconds = min(call.deadline - now, call.found.call_timeout)
     return max(seconds - min(_MARGIN, seconds / _SHARE), 0.001)
+
+
+def key_of(call: Call) -> str:
+    """Return the key under which a run or a client wants a call done once, empty without one."""
+    if call.idempotency_key:
+        return call.idempotency_key
+    key = call.meta.get(IDEMPOTENCY_KEY)
+    if not isinstance(key, str) or len(key) > MAX_KEY:
+        return ""
+    return key if key.isascii() and key.isprintable() and key == key.strip() else ""

@@ -223,6 +223,25 @@ async def test_a_call_is_named_so_that_a_server_can_tell_it_again(
     assert [request.call_id for request in peer.calls] == ["key-1", "1"]
 
 
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("key-2", "key-2"),
+        ("a\nb", "1"),
+        ("é", "1"),
+        (" x", "1"),
+        ("", "1"),
+        (7, "1"),
+        ("x" * 256, "1"),
+    ],
+)
+async def test_a_client_s_key_names_its_call_where_it_can(
+    peer: NativePeer, made: Rig, given: Any, name: str
+) -> None:
+    await made.call("echo", meta={"thoughtgate/idempotencyKey": given})
+    assert [request.call_id for request in peer.calls] == [name]
+
+
 async def test_a_server_knows_how_long_it_has(peer: NativePeer, made: Rig) -> None:
     await made.call("echo", timeout=4.0)
     left = peer.deadlines[0]

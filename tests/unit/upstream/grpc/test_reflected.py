@@ -147,6 +147,17 @@ async def test_a_unary_method_is_called_with_what_the_arguments_say() -> None:
     assert sent["traceparent"] == f"00-{1:032x}-{2:016x}-01"
 
 
+@pytest.mark.parametrize(("given", "sent"), [("k2", "k2"), ("k\n3", None), ("ключ", None)])
+async def test_a_client_s_key_goes_along_where_metadata_can_hold_it(
+    given: str, sent: str | None
+) -> None:
+    shop = Shop()
+    async with linked(shop) as link:
+        meta = {"thoughtgate/idempotencyKey": given}
+        await structured(link, call(GET, {"number": "7"}, meta=meta))
+    assert shop.metadata[0].get("idempotency-key") == sent
+
+
 async def test_each_message_of_a_stream_is_progress_and_all_of_them_the_result() -> None:
     async with linked(Shop()) as link:
         heard = Heard()
