@@ -39,7 +39,9 @@ class NoticeLines:
         if notice.kind is NoticeKind.PROGRESS:
             done, total = notice.params.get("progress"), notice.params.get("total")
             share = f"{done}/{total}" if total is not None else f"{done}"
-            self._say(f"{share} {notice.params.get('message') or ''}".rstrip())
+            message = str(notice.params.get("message") or "")
+            told = message.startswith(f"{share} ")
+            self._say(message if told else f"{share} {message}".rstrip())
         elif notice.kind is NoticeKind.LOG:
             self._say(f"{notice.params.get('level')}: {notice.params.get('data')}")
 
