@@ -122,7 +122,7 @@ class GrpcCarrier:
         request = CallToolRequest(
             domain=self._domain.name,
             name=wanted.name,
-            arguments_json=json.dumps(wanted.arguments, ensure_ascii=False).encode(),
+            arguments_json=_spelled(wanted.arguments),
             want_progress=wanted.report is not None,
             meta_json=json.dumps(dict(wanted.meta)).encode() if wanted.meta else b"",
         )
@@ -293,6 +293,11 @@ def _data(failure: grpc.aio.AioRpcError) -> dict[str, Any]:
     except DecodeError:
         pass
     return found
+
+
+def _spelled(arguments: Mapping[str, Any]) -> bytes:
+    """Return arguments as JSON; text that UTF-8 cannot say is for the gateway to refuse."""
+    return json.dumps(arguments, ensure_ascii=False).encode(errors="surrogatepass")
 
 
 def _tool(tool: wire.Tool) -> Tool:

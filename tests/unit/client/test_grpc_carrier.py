@@ -230,6 +230,13 @@ async def connecting(gateway: FakeGateway) -> AsyncIterator[tuple[Any, Any]]:
         yield gate, caller
 
 
+async def test_text_that_utf_8_cannot_say_is_refused_as_every_bad_argument_is() -> None:
+    async with connecting(FakeGateway()) as (gate, _):
+        with pytest.raises(Refused, match="UTF-8") as caught:
+            await within(gate.call("echo", {"word": "\ud800"}))
+    assert caught.value.code == -32602
+
+
 async def test_errors_carry_the_code_and_the_reason() -> None:
     async with connecting(FakeGateway()) as (gate, _):
         with pytest.raises(Refused) as caught:
