@@ -4,9 +4,8 @@ Never mutated: whoever wants a change builds a new value. Parsing lives in `thou
 """
 
 import hashlib
-from _json import encode_basestring, make_encoder
-from collections.abc import Mapping
-from json import JSONEncoder
+from collections.abc import Callable, Iterable, Mapping
+from json import encoder
 from typing import Any, TypeAlias
 
 JsonValue: TypeAlias = Any
@@ -15,10 +14,19 @@ JsonValue: TypeAlias = Any
 JsonObject: TypeAlias = Mapping[str, Any]
 """A JSON object; the one dict that crosses layers, read-only by agreement."""
 
-_written = make_encoder(
-    None, JSONEncoder().default, encode_basestring, None, ":", ",", True, False, False
-)
-"""What a `JSONEncoder` that sorts keys and refuses NaN makes anew for each value."""
+
+def _writer(make: Any) -> Callable[[JsonValue], Iterable[str]]:
+    """Return what a `JSONEncoder` makes anew for each value; `make` is None where C has none."""
+    slow = encoder.JSONEncoder(
+        ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+    )
+    if make is None:
+        return slow.iterencode
+    quick = make(None, slow.default, encoder.encode_basestring, None, ":", ",", True, False, False)
+    return lambda value: quick(value, 0)
+
+
+_written = _writer(getattr(encoder, "c_make_encoder", None))
 
 
 def canonical(value: JsonValue) -> bytes:
@@ -26,7 +34,7 @@ def canonical(value: JsonValue) -> bytes:
 
     Close to RFC 8785, but keys sort by code point and integers stay exact.
     """
-    return "".join(_written(value, 0)).encode()
+    return "".join(_written(value)).encode()
 
 
 def digest(value: JsonValue) -> str:

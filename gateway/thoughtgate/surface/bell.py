@@ -6,18 +6,17 @@ Never serves two who wait at once.
 import asyncio
 from collections.abc import Callable
 
+import msgspec
+
 Heard = Callable[[], None]
 
 
-class Bell:
+class Bell(msgspec.Struct, eq=False):
     """Set until it is cleared. `heard` is called at each `set`, for who does not wait in a task."""
 
-    __slots__ = ("_rung", "_waiter", "heard")
-
-    def __init__(self, heard: Heard | None = None) -> None:
-        self.heard = heard
-        self._rung = False
-        self._waiter: asyncio.Future[None] | None = None
+    heard: Heard | None = None
+    _rung: bool = False
+    _waiter: asyncio.Future[None] | None = None
 
     def is_set(self) -> bool:
         """Tell whether it was set and not cleared since."""

@@ -31,7 +31,7 @@ class TimedHttpProtocol(HttpToolsProtocol):
     An idle connection holds nothing of its last request.
     """
 
-    __slots__ = ("_in_head", "_timer", "_waiting")
+    __slots__ = ("_idle_since", "_in_head", "_timer", "_waiting")
 
     head_timeout: ClassVar[float] = 10.0
     """Seconds from the connection, or from the first byte of a later head, to its end."""
@@ -47,6 +47,7 @@ class TimedHttpProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._in_head = True
         self._waiting = 0
+        self._idle_since = 0.0
         self.pipeline = _NONE_AHEAD
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
@@ -67,7 +68,7 @@ class TimedHttpProtocol(HttpToolsProtocol):
         """Stop the clocks; uvicorn leaves one running when the client broke off."""
         self._stop()
         super().connection_lost(exc)
-        self._unset_keepalive_if_required()
+        super()._unset_keepalive_if_required()
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; only a head that is still unfinished after them needs the clock."""
@@ -148,12 +149,39 @@ class TimedHttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Go on with what was pipelined; else forget the request that is over."""
-        super().on_response_complete()
         nothing: Any = None
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
+            else:
+                self._idle_since = self.loop.time()
+                self._close_when_idle()
         if self.cycle.response_complete:
             self.cycle = nothing
             if not self._in_head:  # else the scope is the next request's
                 self.scope = nothing
+
+    def _close_when_idle(self) -> None:
+        """See to it that somebody looks when the connection has been idle for long."""
+        if self.timeout_keep_alive_task is None:
+            due = self._idle_since + self.timeout_keep_alive
+            self.timeout_keep_alive_task = self.loop.call_at(due, self.timeout_keep_alive_handler)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the connection unless it was used since; one that is in use is looked at later."""
+        self.timeout_keep_alive_task = None
+        cycle: Any = self.cycle  # None between two requests
+        if cycle is not None or self._timer is not None:
+            return
+        if self.loop.time() < self._idle_since + self.timeout_keep_alive:
+            self._close_when_idle()
+        else:
+            self.transport.close()
+
+    def _unset_keepalive_if_required(self) -> None:
+        """Let the clock run on while requests come: it would be set anew for each of them."""
 
     def _unsupported_upgrade_warning(self) -> None:
         """Say nothing: the application answers, and uvicorn advises to install a library."""

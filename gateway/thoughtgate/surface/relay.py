@@ -49,17 +49,14 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     lasting: Listener | None = None
 
 
-class Relay:
+class Relay(msgspec.Struct, eq=False):
     """A call's listener: turns notices and questions into messages to the caller, in order."""
 
-    __slots__ = ("_level", "_line", "_look", "_token", "asked")
-
-    def __init__(self, line: Line, token: MessageId | None, level: str | None, look: Look) -> None:
-        self._line = line
-        self._token = token
-        self._level = level
-        self._look = look
-        self.asked = False
+    _line: Line
+    _token: MessageId | None
+    _level: str | None
+    _look: Look
+    asked: bool = False
 
     async def notify(self, notice: Notice) -> None:
         """Send one notice, unless the caller did not ask for its kind or level."""

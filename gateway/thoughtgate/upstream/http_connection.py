@@ -29,6 +29,9 @@ MAX_HEAD = 64 * 1024
 LINGER = 1.0
 """Seconds that the rest of a released body may take."""
 
+_SHORT_LENGTH: Final = 4
+"""Digits in the length of a body that is waited for together with its head."""
+
 _BODILESS = frozenset({204, 304})
 
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
@@ -169,6 +172,7 @@ class _Exchange:
     """One request's reply: what httptools calls back, and the body's reader."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, connection: Connection) -> None:
+        self.started = False
         self.complete = False
         self.keep = False
         self._loop = loop
@@ -190,11 +194,6 @@ class _Exchange:
     def reply(self) -> HttpReply:
         """Return the head of the reply, which has come."""
         return HttpReply(status=self._status, headers=self._headers, body=self)
-
-    @property
-    def started(self) -> bool:
-        """Tell whether the head of the reply has come."""
-        return self.head.done()
 
     @property
     def ends_at_close(self) -> bool:
@@ -230,15 +229,22 @@ class _Exchange:
             self._headers[key] = text if known is None else f"{known}, {text}"
 
     def on_headers_complete(self) -> None:
-        """Hand over the head of the reply; heads like `100 Continue` are skipped."""
+        """Hand over the head of the reply, or keep it until a short body is whole.
+
+        So whoever waits is woken once, where servers send the two apart. Heads like `100 Continue`
+        are skipped.
+        """
         if self.complete or self._parser is None:
             return
         self._status = self._parser.get_status_code()
         if self._status < 200:
             self._interim = True
             self._headers = {}
-        elif not self.head.done():
-            self.head.set_result(None)  # not the reply, which would close a cycle
+            return
+        self.started = True
+        length = self._headers.get("content-length", "")
+        if not (length.isdigit() and len(length) <= _SHORT_LENGTH):
+            self._hand_over()
 
     def on_body(self, data: bytes) -> None:
         """Keep a part of the body for its reader."""
@@ -264,6 +270,7 @@ class _Exchange:
             self.complete = True
             # only here: the parser forgets the reply's flags when this returns
             self.keep = self._parser is not None and bool(self._parser.should_keep_alive())
+            self._hand_over()
             self._wake()
 
     async def chunk(self) -> bytes:
@@ -313,7 +320,9 @@ class _Exchange:
         if self.complete or self._error is not None:
             return
         self._error = error
-        if not self.head.done():
+        if self.started:
+            self._hand_over()  # the reader of the body is told
+        elif not self.head.done():
             self.head.set_exception(error)
             self.head.exception()  # a caller that has gone does not fetch it
         self._wake()
@@ -325,6 +334,10 @@ class _Exchange:
         if self._linger is not None:
             self._linger.cancel()
             self._linger = None
+
+    def _hand_over(self) -> None:
+        if not self.head.done():
+            self.head.set_result(None)  # not the reply, which would close a cycle
 
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():

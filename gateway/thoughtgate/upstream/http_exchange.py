@@ -6,7 +6,8 @@ back-pressure: nothing is read while the caller has no room.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from thoughtgate.core.calls import Call
 from thoughtgate.core.errors import (
@@ -36,8 +37,7 @@ _BOM = b"\xef\xbb\xbf"
 _ERROR_BODY = 256 * 1024
 
 
-@dataclass(slots=True, kw_only=True)
-class Asked:
+class Asked(msgspec.Struct, kw_only=True, eq=False):
     """One request of ours while its answer is read.
 
     `call` takes what comes on its stream, `hearing` the rest; `elsewhere` takes an answer to

@@ -74,23 +74,25 @@ def request_bytes(request: HttpRequest, where: Target) -> bytes:
     Raises:
         UpstreamUnreachable: A header cannot be sent as it is; nothing was sent.
     """
-    lines = [f"{request.method} {where.path} HTTP/1.1", f"Host: {where.authority}"]
-    lines += header_lines(request.headers)
-    if request.body or request.method == "POST":
-        lines.append(f"Content-Length: {len(request.body)}")
-    lines.append("Accept-Encoding: identity\r\n\r\n")
-    return "\r\n".join(lines).encode("latin-1") + request.body
+    body = request.body
+    length = f"Content-Length: {len(body)}\r\n" if body or request.method == "POST" else ""
+    lines = header_lines(request.headers)
+    head = (
+        f"{request.method} {where.path} HTTP/1.1\r\nHost: {where.authority}\r\n"
+        f"{lines}{length}Accept-Encoding: identity\r\n\r\n"
+    )
+    return head.encode("latin-1") + body
 
 
-def header_lines(headers: Mapping[str, str]) -> list[str]:
+def header_lines(headers: Mapping[str, str]) -> str:
     """Return one line per header, checked.
 
     Raises:
         UpstreamUnreachable: A name or value holds a line end, or letters beyond Latin-1.
     """
-    lines = [f"{name}: {value}" for name, value in headers.items()]
-    whole = "".join(lines)
-    if "\r" in whole or "\n" in whole or "\0" in whole or not _latin(whole):
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    ends = len(headers)
+    if lines.count("\r") != ends or lines.count("\n") != ends or "\0" in lines or not _latin(lines):
         raise UpstreamUnreachable(
             message="a header cannot be sent: it holds a line end or letters beyond latin-1"
         )

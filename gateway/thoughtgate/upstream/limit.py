@@ -6,21 +6,21 @@ Never tells whether what was cut off took effect.
 import asyncio
 from types import TracebackType
 
+import msgspec
 
-class Limit:
+
+class Limit(msgspec.Struct, eq=False):
     """Bounds a block until `when` on the loop's clock; `expired` says that its time was over.
 
     It is what `asyncio.timeout_at` is, `TimeoutError` and all, at a third of its cost: three of
     them stand on the path of every call.
     """
 
-    __slots__ = ("_cancelling", "_task", "_timer", "expired", "when")
-
-    def __init__(self, when: float) -> None:
-        self.when: float | None = when
-        self.expired = False
-        self._task: asyncio.Task[object] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+    when: float | None
+    expired: bool = False
+    _task: asyncio.Task[object] | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _cancelling: int = 0
 
     def __enter__(self) -> "Limit":
         """Start the clock for the running task."""

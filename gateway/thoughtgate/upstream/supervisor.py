@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from thoughtgate.core.calls import Call, Listener
 from thoughtgate.core.errors import (
     UpstreamDenied,
@@ -66,14 +68,11 @@ class Role:
     tend: Callable[[Link], Coroutine[Any, Any, None]] | None = None
 
 
-class Progress:
+class Progress(msgspec.Struct, eq=False):
     """How far a call has come: whether a link was there, whether it may have been sent."""
 
-    __slots__ = ("sent", "started")
-
-    def __init__(self) -> None:
-        self.started = False
-        self.sent = False
+    started: bool = False
+    sent: bool = False
 
 
 class Supervised:
