@@ -10,10 +10,11 @@ import asyncio
 import json
 import os
 import random
+import select
 import signal
 import sqlite3
 import sys
-import time
+import traceback
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -49,12 +50,13 @@ class Worker:
         left = await journal.runs(RunFilter(left=True, limit=1000))
         os.write(ready, b".")
         async with asyncio.TaskGroup() as group:
-            for record in left:
-                group.create_task(self._resume(journal, record.run.uid))
-            for place in range(RUNS - len(left)):
-                group.create_task(self._make(journal, place))
+            for place in range(RUNS):
+                uid = left[place].run.uid if place < len(left) else None
+                group.create_task(self._go_on(journal, place, uid))
 
-    async def _make(self, journal: RunJournal, place: int) -> None:
+    async def _go_on(self, journal: RunJournal, place: int, left: str | None) -> None:
+        if left is not None:
+            await self._resume(journal, left)
         for number in range(1_000_000):
             key = journal.create(make_run(f"run-{os.getpid()}-{place}-{number}"))
             await self._drive(journal, key, frozenset())
@@ -91,15 +93,16 @@ class Worker:
             await self._act("read", key, effect)
             journal.append(key, [Event("done", {"text": "x" * 200}, effect)])
             return
-        journal.append(key, [Event("intended", {"tool": "send"}, effect)], Level.SYNCED)
+        level = Level.LAZY if self._careless else Level.SYNCED
+        journal.append(key, [Event("intended", {"tool": "send"}, effect)], level)
         if not self._careless:
             await journal.settled(key)
         await self._act("write", key, effect)
-        journal.append(key, [Event("done", {"text": "x" * 200}, effect)], Level.SYNCED)
+        journal.append(key, [Event("done", {"text": "x" * 200}, effect)], level)
 
     async def _act(self, verb: str, key: RunKey, effect: str) -> None:
         os.write(self._world, f"{verb} {key.uid} {effect}\n".encode())
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -203,12 +206,15 @@ def killed(folder: Path, chance: random.Random, *, careless: bool) -> None:
             os.close(ready)
             asyncio.run(Worker(folder, careless=careless).work(said))
         finally:
+            traceback.print_exc()
             os._exit(1)
     os.close(said)
     try:
         if os.read(ready, 1) != b".":
             raise ChildProcessError
-        time.sleep(chance.uniform(0, LONGEST * chance.choice([1, 1, 1, 4])))
+        life = chance.uniform(0, LONGEST * chance.choice([1, 1, 1, 4]))
+        if select.select([ready], [], [], life)[0]:  # it ended by itself
+            raise ChildProcessError
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

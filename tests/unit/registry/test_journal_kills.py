@@ -29,6 +29,6 @@ def test_no_write_is_sent_without_its_intent_and_nothing_recorded_is_done_again(
 
 
 def test_a_write_that_does_not_await_its_intent_is_found(tmp_path: Path) -> None:
-    code, report = killed(tmp_path, "--kills", "5", "--careless")
+    code, report = killed(tmp_path, "--kills", "8", "--careless")
     assert code == 1
     assert report["broken"], report
