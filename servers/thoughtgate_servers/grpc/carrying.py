@@ -24,6 +24,9 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _ROOM = 64 * 1024
 """What a request holds besides its arguments."""
 
+MOST_RPCS = 4_096
+"""Calls and watchers at once; whoever comes then is told that resources are exhausted."""
+
 _OPTIONS = (
     ("grpc.max_receive_message_length", MAX_ARGUMENTS + _ROOM),
     ("grpc.max_send_message_length", 64 * 1024 * 1024),
@@ -62,7 +65,7 @@ async def served(
     Raises:
         click.UsageError: The port is taken, or the files of `tls` do not fit.
     """
-    server = aio.server(options=_OPTIONS)
+    server = aio.server(options=_OPTIONS, maximum_concurrent_rpcs=MOST_RPCS)
     servicer, health = Servicer(table, identity), Health(SERVICE)
     add_ToolServerServicer_to_server(servicer, server)
     server.add_generic_rpc_handlers((health.handler(),))

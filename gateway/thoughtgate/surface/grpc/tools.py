@@ -66,8 +66,10 @@ class Lists:
         """Return the tools of a view that fit a task, best first.
 
         Raises:
-            BadField: The task is too long.
+            BadField: There is no task, or it is too long.
         """
+        if not request.task.strip():
+            raise BadField(field="/task", message="say what is to be done")
         if len(request.task) > MOST_TASK:
             raise BadField(field="/task", message=f"at most {MOST_TASK} letters are read")
         ranker = await self._index(view)
