@@ -94,9 +94,9 @@ def response(value: JsonValue) -> ModelResponse:
 def reply_of(message: JsonObject, finish: JsonValue, model: str, usage: Usage) -> ModelResponse:
     """Return the reply in one assistant message of this shape."""
     thought = next((message[key] for key in REASONING if _is_text(message.get(key))), "")
-    inner, text = apart(_text(message.get("content")))
+    inner, text = apart(text_of(message.get("content")))
     return ModelResponse(
-        text=text or _text(message.get("refusal")),
+        text=text or text_of(message.get("refusal")),
         uses=_uses(message.get("tool_calls")),
         reasoning=thought or inner,
         usage=usage,
@@ -142,7 +142,7 @@ def _message(message: Message) -> JsonObject:
     return shown
 
 
-def _text(content: JsonValue) -> str:
+def text_of(content: JsonValue) -> str:
     """Return the text of a content that is a string, a list of parts, or null."""
     if isinstance(content, str):
         return content

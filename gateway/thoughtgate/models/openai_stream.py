@@ -10,7 +10,7 @@ from typing import Any
 from thoughtgate.core.json import JsonObject, JsonValue
 from thoughtgate.core.models import ModelResponse, Usage
 from thoughtgate.models.counts import believed, openai_usage, streamed_usage
-from thoughtgate.models.openai_shapes import REASONING, garbled, reply_of
+from thoughtgate.models.openai_shapes import REASONING, garbled, reply_of, text_of
 from thoughtgate.models.refusals import failed
 from thoughtgate.models.several import PART
 from thoughtgate.wire.strict import parse
@@ -92,8 +92,7 @@ class OpenAIStream:
         delta = choice.get("delta")
         if not isinstance(delta, Mapping):
             return
-        if isinstance(delta.get("content"), str):
-            kept.text.append(delta["content"])
+        kept.text.append(text_of(delta.get("content")))
         thought = next((delta[key] for key in REASONING if isinstance(delta.get(key), str)), "")
         kept.reasoning.append(thought)
         calls = delta.get("tool_calls")

@@ -246,6 +246,15 @@ def test_pieces_of_calls_find_their_call_in_every_dialect(dialect: str) -> None:
     )
 
 
+def test_text_comes_as_strings_or_as_parts() -> None:
+    reply = stream(
+        {"content": "a"}, {"content": [{"type": "text", "text": "b"}]}, {"content": None}
+    )
+    whole = reply.reply()
+    assert whole is not None
+    assert whole.text == "ab"
+
+
 def test_a_stream_with_a_reason_to_finish_needs_no_other_end() -> None:
     made = OpenAIStream()
     made.take(b'{"choices": [{"index": 0, "delta": {"content": "a"}}]}')
