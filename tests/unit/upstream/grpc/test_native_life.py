@@ -134,21 +134,25 @@ async def test_a_write_that_was_under_way_is_lost_and_not_sent_again(peer: Nativ
             assert again.calls == []
 
 
-async def test_a_read_that_was_under_way_is_sent_again_with_the_same_name(
-    peer: NativePeer,
-) -> None:
-    again = NativePeer()
-    async with rig() as made:
-        async with serving(peer) as port:
-            await within(made.upstreams.apply([at(port)]))
-            sending = asyncio.ensure_future(made.send("wait", effect=Effect.READ))
-            await until(lambda: peer.waiting)
-            again_at = f"127.0.0.1:{port}"
-        async with serving(again, address=again_at):
-            await until(lambda: again.waiting)
-            assert [one.call_id for one in peer.calls] == [one.call_id for one in again.calls]
-            sending.cancel()
-            await until(lambda: not again.waiting)
+class Hasty(NativePeer):
+    """A peer that breaks the first call off, as one does that ends while a call is under way."""
+
+    async def tool_wait(self, request: Any, context: Any) -> AsyncIterator[Any]:
+        if len(self.calls) == 1:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "going away")
+        async for event in super().tool_wait(request, context):
+            yield event
+
+
+async def test_a_read_that_was_under_way_is_sent_again_with_the_same_name() -> None:
+    hasty = Hasty()
+    async with serving(hasty) as port, rig(at(port)) as made:
+        sending = asyncio.ensure_future(made.send("wait", effect=Effect.READ))
+        await until(lambda: hasty.waiting)
+        first, second = hasty.calls
+        assert first.call_id == second.call_id
+        sending.cancel()
+        await until(lambda: not hasty.waiting)
 
 
 async def test_a_stream_that_is_left_open_after_its_result_is_cancelled(
