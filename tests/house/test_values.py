@@ -19,7 +19,6 @@ MUTABLE = {
     "gateway/thoughtgate/surface/clients.py::Live": "the live side of a session",
     "gateway/thoughtgate/testing/fake_http.py::Manners": "a test changes them while it serves",
     "gateway/thoughtgate/testing/fake_turn.py::Turn": "one request while it is served",
-    "gateway/thoughtgate/upstream/http_exchange.py::Asked": "one request while it is answered",
     "gateway/thoughtgate/upstream/ports.py::Counts": "counters that only go up",
     "servers/thoughtgate_servers/logs/classify.py::FileReport": "counts while a file is read",
     "servers/thoughtgate_servers/logs/classify.py::Tally": "counts while a file is read",

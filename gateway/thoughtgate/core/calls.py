@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-import msgspec
-
 from thoughtgate.core.json import JsonObject
 from thoughtgate.core.servers import Era
 from thoughtgate.core.tools import Item, Kind, Tool
@@ -114,14 +112,16 @@ class Session:
             object.__setattr__(self, "label", digest[:_LABEL])
 
 
-class ToolName(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolName:
     """A tool as a client names it, before it is resolved in its domain."""
 
     domain: str
     name: str
 
 
-class ItemName(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemName:
     """Something else than a tool, as a client names it: a prompt's name, a URI, a method."""
 
     domain: str

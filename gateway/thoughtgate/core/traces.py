@@ -7,13 +7,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-
-import msgspec
+from typing import NamedTuple
 
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 
 
-class SpanContext(msgspec.Struct, frozen=True):
+class SpanContext(NamedTuple):
     """Which span of which trace; `state` is the `tracestate` header, passed on as it came."""
 
     trace_id: int
@@ -43,7 +42,7 @@ class Shared:
 NOTHING_SHARED = Shared()
 
 
-class SpanRecord(msgspec.Struct, frozen=True, kw_only=True):
+class SpanRecord(NamedTuple):
     """One finished span, recorded on the path of a call and encoded in the exporter's thread.
 
     `parent_id` is 0 for a root; times are `time.time_ns()`; attribute values are str, int, float,

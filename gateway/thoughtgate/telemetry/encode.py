@@ -95,15 +95,10 @@ class Encoder:
         it does not look like success. A failure is ERROR with a cleaned, bounded description, even
         when cancelled.
         """
-        context, own, parent, kind = (
-            record.context,
-            record.attributes,
-            record.parent_id,
-            record.kind,
-        )
-        kept = self._kept(record.shared)
+        name, kind, context, parent, start, end, own, error, cancelled, shared = record
+        kept = self._kept(shared)
         if not kept.alone or not kept.names.isdisjoint(own):
-            own, kept = {**record.shared.attributes, **own}, _EMPTY
+            own, kept = {**shared.attributes, **own}, _EMPTY
         room = ATTRIBUTE_LIMIT - len(kept.names)
         parts = self._plain(own) if len(own) <= room else None
         if parts is None:
@@ -112,15 +107,14 @@ class Encoder:
         if parent:
             parts += (_PARENT, parent.to_bytes(8, "big"))
             flags = _REMOTE_PARENT if kind is _SERVER else _LOCAL_PARENT
-        if record.error is not None or context.state or record.cancelled:
+        if error is not None or context.state or cancelled:
             parts.append(self._seldom(record, typed=own.get(names.ERROR_TYPE) is not None))
         trace_id, span_id = context.trace_id.to_bytes(16, "big"), context.span_id.to_bytes(8, "big")
-        start = record.start_ns
-        end = max(start, record.end_ns)  # the wall clock may step back
+        end = max(start, end)  # the wall clock may step back
         fixed = _FIXED(
             b"\x0a\x10", trace_id, b"\x12\x08", span_id, b"9", start, b"A", end, b"\x85\x01", flags
         )
-        data = b"".join((fixed, self._title(record.name, kind), *parts, kept.data))
+        data = b"".join((fixed, self._title(name, kind), *parts, kept.data))
         return _head(ScopeSpans.SPANS_FIELD_NUMBER, len(data)) + data
 
     def request(self, spans: Iterable[bytes]) -> bytes:

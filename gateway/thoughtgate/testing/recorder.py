@@ -3,8 +3,6 @@
 Never drops and never waits.
 """
 
-from msgspec.structs import replace
-
 from thoughtgate.core.audit import AuditRow
 from thoughtgate.core.traces import NOTHING_SHARED, SpanRecord
 
@@ -21,7 +19,7 @@ class ListRecorder:
     def record(self, span: SpanRecord) -> None:
         """Keep one finished span."""
         attributes = {**span.shared.attributes, **span.attributes}
-        self.spans.append(replace(span, attributes=attributes, shared=NOTHING_SHARED))
+        self.spans.append(span._replace(attributes=attributes, shared=NOTHING_SHARED))
 
     def one(self, name: str) -> SpanRecord:
         """Return the only span of this name; fails when there are none or several."""
