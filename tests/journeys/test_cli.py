@@ -49,6 +49,7 @@ api_key = "{SECRET}"
 READS = (
     ("server", "list"), ("server", "show", "mine"), ("domain", "list"), ("domain", "show", "work"),
     ("config", "check"), ("config", "show"), ("audit", "verify"), ("audit", "list"), ("version",),
+    ("model", "list"),
 )  # fmt: skip
 """The commands that answer a question from what is stored."""
 
@@ -67,6 +68,10 @@ OTHERS = {
     ("doctor",),
     ("init",),
     ("client", "list"),
+    ("grpc", "describe"),
+    ("model", "add"),
+    ("model", "rm"),
+    ("model", "test"),
 }
 
 

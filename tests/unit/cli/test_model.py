@@ -58,6 +58,12 @@ def test_models_of_both_places_are_listed_and_keys_stand_nowhere(run: Run, tmp_p
         assert KEY.encode() not in file.read_bytes()
 
 
+def test_changes_are_told_as_json_where_that_is_wished(run: Run) -> None:
+    added = json.loads(add(run, "one", "--json").output)
+    assert added == {"model": "one", "registered": True}
+    assert json.loads(run("rm", "one", "--json").output) == {"model": "one", "removed": True}
+
+
 def test_one_model_is_the_default_one_at_a_time(run: Run) -> None:
     add(run, "one", "--default")
     add(run, "two", "--default")
